@@ -22,34 +22,23 @@ var errAway = fmt.Errorf("%w: no answer for a lease", ErrDisconnected)
 // holderTimeout bounds the question for the holder after a wait has elapsed.
 const holderTimeout = 250 * time.Millisecond
 
-// Acquire takes the lock of key, waiting for it as long as ctx allows. ctx
-// bounds only the wait, never the hold.
+// Acquire takes the lock of key, and waits as long as ctx allows. ctx bounds only the wait, never the hold.
 //
-// When ctx ends, Acquire returns at once with an error that matches ctx.Err()
-// and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
-// begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
-// [ErrMismatch] (the key is in use as something else, see [WithLimit]), [ErrDenied],
-// [ErrReclaimed] (another client with the same owner name took over this
-// place by [WithReclaim]), and the engine's own. When [WithWait] has elapsed, the error
-// is a [*HeldError]; or it matches [ErrDisconnected] if the engine could not be reached,
-// context.DeadlineExceeded if nobody holds the key but the engine did not answer in
-// time, or the cause, such as [ErrLeaseExpired], of a grant that ended before it could
-// be handed out.
-//
-// Locks are not re-entrant: a second Acquire of a key that this client holds waits like
-// anybody else's, and logs a warning.
+// When ctx ends, Acquire returns at once; its error matches ctx.Err() and [ErrHeld] or [ErrDisconnected]. The client undoes in
+// the background what the call had begun. When [WithWait] elapses, the error is a [*HeldError], or [ErrDisconnected] if the
+// engine has not answered. Other errors: [ErrInvalid], [ErrClosed], [ErrMismatch] (see [WithLimit]), [ErrDenied],
+// [ErrReclaimed] (another client with the same owner name took this place by [WithReclaim]), and the engine's own.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, true, opts)
 }
 
-// TryAcquire takes the lock of key if nobody has it, and fails with a [*HeldError] otherwise. It does not wait for a live holder. It
-// does wait for the engine's answer, even while the connection is lost, for as long as ctx and [WithRetry] allow, and for a session
-// timeout (on DynamoDB, a lease) at most: then the error matches [ErrDisconnected]. Errors are those of Acquire.
+// TryAcquire takes the lock of key if it is free, and otherwise fails with a [*HeldError]. It waits for the engine's answer as
+// long as ctx and [WithRetry] allow, for one lease at most, and then fails with [ErrDisconnected]. Other errors are those of
+// Acquire.
 //
-// On DynamoDB no lease ends by itself: in mode FailOpen a try takes over from a dead holder after it has seen no heartbeat for the
-// holder's lease. If the last heartbeat, by the holder's clock, is older than the lease, the try watches the key for that lease at most;
-// the first heartbeat ends the watch with the [*HeldError]. Tries of the key of a dead holder whose clock is fast are refused until that
-// time has passed.
+// DynamoDB does not report that a holder died. If the last heartbeat of a holder is older than its lease, by the holder's
+// clock, TryAcquire watches the key for that lease at most (mode FailOpen). It takes the key over if no heartbeat comes, and
+// otherwise fails with the HeldError.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, false, opts)
 }
@@ -172,12 +161,9 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 // errUnwound is the outcome of a call in which a function of the caller did not return, such as Retry.Delay.
 var errUnwound = errors.New("holdfast: a function of the caller did not return: it panicked or ended its goroutine")
 
-// AcquireAny takes the lock of one of keys: the first in the order given, or
-// shuffled by [WithRandomOrder], that nobody has. If none is free it fails with
-// an error that joins the [*HeldError] of each; with [WithWait] or [WithRetry]
-// it makes further passes, after the delays of the Retry, until the wait has
-// elapsed or the Retry ends. It never stands in a queue. In the end it watches holders that seem
-// to be dead, of all keys at the same time, as [Client.TryAcquire] does. Other errors are those of Acquire.
+// AcquireAny takes the lock of the first free key, in the given order or shuffled by [WithRandomOrder]. If none is free, it
+// fails with an error that joins the [*HeldError] of each. [WithWait] or [WithRetry] allow further passes, after the delays of
+// the Retry. It never joins a queue. It watches silent holders as [Client.TryAcquire] does. Other errors are those of Acquire.
 func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
 	fail := func(err error) (*Lock, error) {
 		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Client acquires locks from one engine. It is what the Client of zklock,
-// dynamolock and memlock embeds. All its methods may be used from any goroutine.
+// A Client acquires locks from one engine; the clients of zklock, dynamolock and memlock embed it. All methods may be used from
+// any goroutine.
 type Client struct {
 	host     driver.Host
 	engine   driver.Driver
@@ -93,8 +93,7 @@ func (c *Client) Owner() string {
 	return c.owner
 }
 
-// Events subscribes to what happens to this client and its locks, from now on.
-// After Close it returns a subscription that has ended already.
+// Events subscribes to the events of this client from now on. After Close the subscription has ended.
 func (c *Client) Events() *Events {
 	if c.valid() != nil {
 		return nil
@@ -102,8 +101,7 @@ func (c *Client) Events() *Events {
 	return c.feed.subscribe()
 }
 
-// Inspect describes a key as the engine knows it. A key that nobody holds is
-// no error: Held is false.
+// Inspect describes a key. Held is false if the key is free.
 func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 	info, err := c.inspect(ctx, key)
 	if err != nil {
@@ -125,10 +123,9 @@ func (c *Client) inspect(ctx context.Context, key string) (Info, error) {
 	return info, c.explain(ctx, err)
 }
 
-// List yields the keys that begin with prefix and are held. The empty prefix is for
-// all; on ZooKeeper for all but paths, of which it lists one level, down to the last
-// slash of prefix. It is not a snapshot of one moment. The last pair has the error, if
-// there is one. What it costs is in docs/engines.md.
+// List yields the held keys that begin with prefix; "" is all keys, on ZooKeeper without paths. A prefix that is a ZooKeeper
+// path lists one level, below its last slash. List is no snapshot of one moment. The last pair has the error, if any.
+// docs/engines.md has the costs.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		fail := func(err error) { yield(Info{}, failed("list", prefix, err)) }
@@ -155,11 +152,9 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// Break removes the grant that info describes, as returned by Inspect or List
-// or in a HeldError, and no other: [ErrChanged] if it is gone by now. Of several that share
-// the key it is that of the oldest, whose Grant the Info has; [Info.Each] yields them one by
-// one. It is for operators: until the holder hears of it, it may still act on the lock. Only fencing
-// covers that gap.
+// Break removes the grant that info describes and no other; it fails with [ErrChanged] if the grant is gone. info comes from
+// Inspect, List or a HeldError; of several holders Break reaches the oldest ([Info.Each] yields each). It is for operators: the
+// holder may use the lock until it learns of the break, and only fencing covers that gap.
 func (c *Client) Break(ctx context.Context, info Info) error {
 	if err := c.onGrant(ctx, info, driver.Driver.Break); err != nil {
 		return failed("break", info.Key, err)

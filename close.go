@@ -33,29 +33,20 @@ var (
 	errSessionEnded = errors.New("the session has ended")
 )
 
-// Close ends the client. Locks that are held end with [ErrReleased], and calls that
-// wait fail with [ErrClosed], all at once; then what the client has is given back to
-// the engine, and the session, or the heartbeats, end. The exception is the lock of a
-// running term of an [Election]: Close ends lead's ctx, and waits for lead to return until
-// 1 s after ctx has ended, but no longer than what was left of the last lease when Close
-// began. Nothing is given back before that.
+// Close ends the client. Waiting calls fail with [ErrClosed] and locks end with [ErrReleased], all at once; then Close gives
+// the keys back to the engine and ends the session or the heartbeats. During the term of an [Election], Close first ends lead's
+// ctx and waits for lead to return, until 1 s after the end of ctx and for one lease at most; only then the key is given back.
 //
-// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more (from
-// the return of lead on, if ctx was done by then), so that it may be deferred with a ctx
-// that is done. But it waits no longer than until 1 s after the last lease is over by the
-// client's own clock (for locks that never expire, a minute), so it returns although nobody
-// answers and ctx never ends. (On DynamoDB it may take two leases more to make sure of what
-// acquisitions that were given up have left.)
+// Close waits for the engine's confirmation while ctx lasts and 1 s more, so it may be deferred with a ctx that has ended. It
+// waits no longer than until 1 s after the end of the last lease (one minute for locks that never expire), so it returns even
+// if the engine never answers. On DynamoDB, confirming abandoned acquisitions may take two more leases.
 //
-// It returns nil only if the engine has confirmed that nothing is left. If it has not, the
-// error matches [ErrReleasePending], and says what was not confirmed and why; that goes
-// with its lease, if that ever ends. If it is [ErrLost], a lock that was thought to be held
-// turned out to have been lost, as Release reports it; not every engine can tell. Errors are
-// logged too, since those of deferred calls get lost. When Close returns, no goroutine of
-// the client is left, unless the Fit of an [Election] ignores its ctx: Close waits 1 s for
-// it. Every further call waits for the first, whatever its own ctx, and returns its result.
+// Close returns nil if the engine has confirmed everything. An error that matches [ErrReleasePending] says what is not
+// confirmed; it expires with its lease. [ErrLost] means that a lock had been lost before, if the engine can tell. When Close
+// returns, the client has no goroutine left, but a running Fit of an [Election]. Further calls wait for the first and return
+// its result.
 //
-// A hook, a log handler and [Retry].Delay must not call Close: it waits for them, whatever its ctx, and would never return.
+// OnEvent, a log handler and [Retry].Delay must not call Close: Close would wait for itself.
 func (c *Client) Close(ctx context.Context) error {
 	err := c.valid()
 	if err == nil && ctx == nil {

@@ -14,21 +14,15 @@ import (
 // goes on in the background after it.
 const doReleaseTimeout = 10 * time.Second
 
-// Do acquires the lock of key, as [Client.Acquire] does, calls fn while it is held,
-// waits for fn to return, and releases. The ctx of fn ends when the given one does or
-// when the lock does, with the lock's Err as its cause: fn must return soon then, since
-// somebody else may have the lock.
+// Do acquires the lock of key, as [Client.Acquire] does, calls fn, and releases the lock when fn has returned. The ctx of fn
+// ends with the given ctx or with the lock, with the lock's Err as its cause; fn must return soon then.
 //
-// When fn has returned, the lock is released, although ctx may be done by then, and Do
-// waits for the engine to confirm that: for 10 s at most, and for no longer than 1 s
-// once ctx is done. If no confirmation came, its error matches [ErrReleasePending],
-// and delivery goes on in the background.
+// Do waits for the engine to confirm the release, for 10 s at most and for 1 s once ctx has ended. Without confirmation, the
+// error matches [ErrReleasePending] and the release goes on in the background.
 //
-// Do returns the errors of fn and of the release, joined. If the lock ended
-// while fn ran, that is an error even if fn returned nil: [ErrLost] or
-// [ErrTTLExpired], or [ErrClosed] if that was by [Client.Close]. It takes the place of
-// the error of fn's ctx. If fn released the lock itself, that is no error. If fn panics, or calls runtime.Goexit, the lock is released
-// and the panic goes on.
+// Do returns the errors of fn and of the release, joined. If the lock ended while fn ran, Do fails with [ErrLost],
+// [ErrTTLExpired] or, after [Client.Close], [ErrClosed], in place of the error of fn's ctx. fn may release the lock itself. If
+// fn panics or calls runtime.Goexit, the lock is released and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
 		return failed("do", key, errNoFunc())
@@ -36,8 +30,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return do(ctx, fn, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) })
 }
 
-// TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does: if
-// another holds it, TryDo fails with a [*HeldError], and fn is not called.
+// TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does. If the key is held, fn is not called.
 func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
 		return failed("do", key, errNoFunc())
@@ -45,9 +38,8 @@ func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Cont
 	return do(ctx, fn, func() (*Lock, error) { return c.TryAcquire(ctx, key, opts...) })
 }
 
-// DoAll is like [Client.Do] with the locks of several keys, acquired and released as by
-// [Client.AcquireAll]: the ctx of fn ends when the first of them does, and the errors are
-// those of all of them, but one for each cause of an end.
+// DoAll is like [Client.Do] with several keys, acquired as by [Client.AcquireAll]. The ctx of fn ends with the first of the
+// locks.
 func (c *Client) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context, locks *Locks) error, opts ...Option) error {
 	if fn == nil {
 		return fmt.Errorf("holdfast: do with %d keys: %w", len(keys), errNoFunc())

@@ -29,12 +29,9 @@ var (
 	ErrLeaseExpired = driver.ErrLeaseExpired
 	// ErrBroken: the grant has been removed from the engine, by Break or by hand.
 	ErrBroken = driver.ErrBroken
-	// ErrReclaimed: a client with the same owner name claimed what was its own. On
-	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
-	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
-	// So it does if the other has let go of the lock again before it can look. On DynamoDB,
-	// if the other has to wait for the key, a holder that shared it sees ErrBroken, or
-	// ErrTakenOver if it had several holds.
+	// ErrReclaimed: a client with the same owner name used WithReclaim. Where a holder finds only that its grant is gone, it
+	// sees ErrBroken instead: on ZooKeeper if it was cut off or had held the lock for milliseconds, on DynamoDB if it shared
+	// the key.
 	ErrReclaimed = driver.ErrReclaimed
 	// ErrTakenOver: the engine says that another has the key.
 	ErrTakenOver = driver.ErrTakenOver

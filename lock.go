@@ -14,10 +14,9 @@ import (
 // tie is unexported, or users would see what Lock embeds for engines.
 type tie = driver.Granted
 
-// A Lock is one grant of one key. It is live until its one end, which never
-// changes: see [Lock.Err]. All methods are safe for use by any goroutine, and
-// all compare the clocks when called, so that a process that was stopped sees
-// at its first call that its lock is lost, whatever its timers say.
+// A Lock is one grant of one key. It is live until its one end, which never changes: see [Lock.Err]. All methods are safe for
+// use by any goroutine, and compare the clocks, so that a process that was stopped sees at its first call that its lock is
+// lost.
 type Lock struct {
 	tie // for driver.HoldOf
 
@@ -56,19 +55,16 @@ func (k *Lock) Key() string { return k.key }
 // Owner returns the owner name of this hold.
 func (k *Lock) Owner() string { return k.owner }
 
-// Shared reports whether others may hold the key at the same time: see [WithShared] and
-// [WithLimit].
+// Shared reports whether others may hold the key at the same time, by [WithShared] or [WithLimit].
 func (k *Lock) Shared() bool { return k.mode.Shared }
 
-// Limit returns how many may hold the key at a time if the lock is a permit of a semaphore,
-// otherwise 0. See [WithLimit].
+// Limit returns the limit of [WithLimit], or 0.
 func (k *Lock) Limit() int { return k.mode.Limit }
 
 // Token returns the fencing token, fixed at the grant. See [Token].
 func (k *Lock) Token() Token { return k.token }
 
-// Done returns a channel that is closed when the lock ends, like that of
-// context.Context.
+// Done returns a channel that closes when the lock ends.
 func (k *Lock) Done() <-chan struct{} {
 	k.check()
 	if k.client == nil {
@@ -80,9 +76,8 @@ func (k *Lock) Done() <-chan struct{} {
 // errNotAcquired is the end of a lock, or of locks, that no client has returned.
 func errNotAcquired() error { return driver.Invalid("lock", "it was not acquired") }
 
-// Err returns nil while the lock is live, and then the reason of its end, which
-// never changes: [ErrReleased], [ErrTTLExpired], or a [*LostError], which
-// matches [ErrLost] and its cause.
+// Err returns nil while the lock is live, and then the reason of its end, which never changes: [ErrReleased], [ErrTTLExpired],
+// or a [*LostError], which matches [ErrLost] and its cause.
 func (k *Lock) Err() error {
 	if k.client == nil {
 		return errNotAcquired()
@@ -93,10 +88,8 @@ func (k *Lock) Err() error {
 	return k.err
 }
 
-// Deadline returns when the lock ends if nothing more is heard from the engine:
-// the end of what the engine has promised, less the margin for drift, or of the
-// TTL, if that is sooner. It moves as the lease is renewed and the TTL
-// extended. Once the lock has ended it is past and stays.
+// Deadline returns when the lock ends without further word from the engine: at the end of the lease, less the margin, or of the
+// TTL. It moves as the lease is renewed and the TTL extended.
 func (k *Lock) Deadline() time.Time {
 	k.check()
 	deadline := k.lease.Deadline()
@@ -111,10 +104,8 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Verify asks the engine's quorum whether the grant stands, and so costs a
-// round trip. It returns nil if it does and the lock is live, what Err returns
-// if it has ended, ends meanwhile or is found to have ended, and otherwise the error that
-// kept it from finding out, which says nothing about the lock.
+// Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; what Err returns
+// if the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
@@ -132,8 +123,8 @@ func (k *Lock) Verify(ctx context.Context) error {
 	return nil
 }
 
-// heed ends the lock if that is what the engine's answer says, and returns what is to be told of it: what Err returns, if the lock has
-// ended, also while a good answer was on its way. An error that says that ctx has ended says nothing of the lock.
+// heed ends the lock if the engine's answer says so. It returns what Err returns if the lock has ended, and otherwise the
+// answer.
 func (k *Lock) heed(ctx context.Context, err error) error {
 	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		k.lose(cause)
@@ -144,8 +135,8 @@ func (k *Lock) heed(ctx context.Context, err error) error {
 	return ofAnother(ctx, k.client.explain(ctx, err))
 }
 
-// ofAnother is for an error of a call about a lock in a ctx that has ended. That may be the ctx of another lock, and have ended with
-// it: the error says so, but does not match what would be said of the end of the lock that the call was about.
+// ofAnother is for the error of a call in a ctx that ended with another lock. Its text names that end, but the error does not
+// match it: it would read as the end of the lock that the call was about.
 func ofAnother(ctx context.Context, err error) error {
 	tells := errors.Is(err, ErrLost) || lossCause(err) != nil || errors.Is(err, ErrReleased) || errors.Is(err, ErrTTLExpired)
 	switch {
@@ -157,18 +148,14 @@ func ofAnother(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), err.Error())
 }
 
-// Release ends the lock for its holder and then tells the engine. The message
-// goes out also if ctx is done already, as it often is in a deferred call: ctx
-// bounds only the wait for the confirmation. It returns
+// Release ends the lock for its holder and then tells the engine, even if ctx has ended: ctx bounds only the wait for the
+// confirmation. It returns
 //
-//   - nil: released, and confirmed by the engine: no Inspect or List that begins later shows the grant, while an
-//     observer may be told later;
-//   - [ErrReleasePending], with ctx's error: ended here, delivery goes on in
-//     the background;
-//   - [ErrTTLExpired] or [ErrLost]: it had ended before, which may have been
-//     learned only now.
+//   - nil: the engine has confirmed; no later Inspect or List shows the grant;
+//   - [ErrReleasePending], with ctx's error: delivery goes on in the background;
+//   - [ErrTTLExpired] or [ErrLost]: the lock had ended before.
 //
-// Later calls, from wherever, wait for the same delivery and return its result.
+// Further calls return the same result.
 func (k *Lock) Release(ctx context.Context) error {
 	switch {
 	case k.client == nil:

@@ -9,11 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Locks are the locks of several keys that were acquired together, by
-// [Client.AcquireAll]. Each is a [Lock] with a token, a lease and an end of its own. As a
-// whole they are live until the first of them ends, for whatever reason; the others stay
-// held until Release. All methods are safe for use by any goroutine, and compare the
-// clocks as those of Lock do.
+// Locks are the locks of several keys, acquired by [Client.AcquireAll]. Each is a [Lock] of its own. As a whole they are live
+// until the first of them ends; the others stay held until Release. All methods are safe for use by any goroutine.
 type Locks struct {
 	locks []*Lock         // in the order of their keys
 	live  context.Context // ends with the first of them, with its Err as the cause
@@ -41,8 +38,7 @@ func (l *Locks) Lock(key string) *Lock {
 	return nil
 }
 
-// All returns the locks in the order in which they were acquired: that of the bytes of
-// their keys.
+// All returns the locks in the order of the bytes of their keys.
 func (l *Locks) All() []*Lock { return slices.Clone(l.locks) }
 
 // Done returns a channel that is closed when the first of the locks ends.
@@ -54,8 +50,7 @@ func (l *Locks) Done() <-chan struct{} {
 	return l.live.Done()
 }
 
-// Err returns nil while all locks are live, and then the [Lock.Err] of the first that was
-// seen to end, which never changes.
+// Err returns nil while all locks are live, and then the [Lock.Err] of the first that was seen to end, which never changes.
 func (l *Locks) Err() error {
 	if l.live == nil {
 		return errNotAcquired()
@@ -69,8 +64,7 @@ func (l *Locks) Err() error {
 	return nil
 }
 
-// Deadline returns the earliest [Lock.Deadline] of the locks: when the first ends if
-// nothing more is heard from the engine. Once one has ended it is past.
+// Deadline returns the earliest [Lock.Deadline] of the locks.
 func (l *Locks) Deadline() time.Time {
 	var first time.Time
 	for i, k := range l.locks {
@@ -81,8 +75,7 @@ func (l *Locks) Deadline() time.Time {
 	return first
 }
 
-// Context is like [Lock.Context]: the context is done when parent is, when the first of
-// the locks ends, with what Err returns as its cause, or when the CancelFunc is called.
+// Context is like [Lock.Context]: the context ends with the first of the locks, and its cause is what Err returns.
 func (l *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if err := l.Err(); err != nil {
 		return endedContext(parent, err)
@@ -104,8 +97,7 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It
-// fails with what Err returns if one of the locks has ended.
+// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It fails if one of the locks has ended.
 func (l *Locks) Extend(d time.Duration) error {
 	if l.live == nil {
 		return failed("extend", "", errNotAcquired())
@@ -125,9 +117,7 @@ func (l *Locks) Extend(d time.Duration) error {
 	return nil
 }
 
-// Verify asks the engine about one lock after the other, as [Lock.Verify] does, until there is an
-// error. It returns nil only if all grants stand and all locks are live, and the end of a lock
-// rather than another error.
+// Verify calls [Lock.Verify] of one lock after the other until there is an error.
 func (l *Locks) Verify(ctx context.Context) error {
 	if ctx != nil {
 		var cancel context.CancelFunc
@@ -148,10 +138,8 @@ func (l *Locks) Verify(ctx context.Context) error {
 	return err
 }
 
-// Release ends all locks for their holder, the last acquired first, and then tells the
-// engine. It waits for all confirmations, as long as ctx allows, and returns the errors
-// of [Lock.Release] of all of them, joined: one that fails does not keep the others. It
-// may be called again, and locks may be released one by one before it.
+// Release ends all locks for their holder and then tells the engine. It waits for all confirmations as long as ctx allows, and
+// joins the errors of [Lock.Release]. Single locks may be released before.
 func (l *Locks) Release(ctx context.Context) error {
 	if l.live == nil {
 		return failed("release", "", errNotAcquired())
