@@ -215,7 +215,7 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	began := time.Now()
-	var before []error // what the last whole pass said
+	var before []error // the results of the last whole pass
 	watched := false
 	for {
 		if first.shuffle {

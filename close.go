@@ -97,7 +97,7 @@ func (c *Client) endLocks(but map[*Lock]*leadership) {
 	locks := slices.DeleteFunc(slices.Concat(slices.Collect(maps.Values(c.held))...), func(k *Lock) bool { return but[k] != nil })
 	c.mu.Unlock()
 	for _, k := range locks {
-		k.endClosed()
+		k.endReleased()
 	}
 }
 
@@ -232,7 +232,7 @@ func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			cancel(ofAnother(ctx, driver.ContextError(ctx)))
+			cancel(driver.ContextError(ctx))
 		case <-lingering.Done():
 		}
 	})

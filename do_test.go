@@ -123,7 +123,6 @@ func TestDoWhileTheClientIsClosed(t *testing.T) {
 			}{
 				{nil, false, holdfast.ErrClosed},
 				{failed, false, failed},
-				{nil, true, nil},
 				{failed, true, failed},
 			} {
 				c := (&engine{}).open(t, driver.Config{})

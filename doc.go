@@ -6,21 +6,21 @@
 //		return err
 //	}
 //	defer client.Close(ctx)
+//	events := client.Events() // channels: Ready, Disconnected, TTLExpired, Lost, Asked
 //
-//	lock, err := client.Acquire(ctx, "reports/nightly") // waits; TryAcquire fails at once if the key is held
+//	err = client.Do(ctx, "reports/nightly", func(ctx context.Context, lock *holdfast.Lock) error {
+//		return writeReport(ctx, lock.Token()) // ctx ends with the lock; the database refuses smaller tokens
+//	})
+//	if err != nil {
+//		return err
+//	}
+//
+//	lock, err := client.Acquire(ctx, "orders/42") // waits; TryAcquire fails at once if the key is held
 //	if err != nil {
 //		return err
 //	}
 //	defer lock.Release(ctx)
-//	err = write(lock.Token()) // the database refuses tokens smaller than the greatest that it has seen
-//	err = lock.Err()          // nil while the lock is live; lock.Done closes at its end
-//
-//	err = client.Do(ctx, "reports/nightly", func(ctx context.Context, lock *holdfast.Lock) error {
-//		return writeReport(ctx, lock.Token()) // ctx ends when the lock does
-//	})
-//
-//	events := client.Events()
-//	lost := <-events.Lost() // also Ready, Disconnected, TTLExpired, Asked
+//	return work(lock.Done(), events.Lost(), lock.Err) // Err is nil while the lock is live
 //
 // A lock is a lease, a token, and a way to learn that the lock is over. The engine gives the key to no other client during
 // the lease, which the client renews. The token rises with each grant of the key. The holder computes the end of the

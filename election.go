@@ -210,24 +210,14 @@ func (e *Election) Resign(ctx context.Context) error {
 	t.end(ErrResigned) // also if it is about to begin
 	select {
 	case <-t.returned:
-	default:
-		select {
-		case <-t.returned:
-		case <-ctx.Done():
-			return failed("resign", e.key, unconfirmedYet(ctx))
-		}
+	case <-ctx.Done():
+		return failed("resign", e.key, unconfirmedYet(ctx))
 	}
-	if leads {
-		return t.lock.Release(ctx)
+	err := t.lock.Release(ctx)
+	if !leads && (errors.Is(err, ErrLost) || errors.Is(err, ErrTTLExpired)) {
+		return nil // a term of the past
 	}
-	t.lock.endReleased()
-	if errors.Is(t.lock.Err(), ErrLost) {
-		return nil // the key was not left to be given back
-	}
-	if err := t.lock.delivered(ctx); errors.Is(err, ErrReleasePending) {
-		return failed("resign", e.key, err)
-	}
-	return nil
+	return err
 }
 
 // Leader describes the leader as [Client.Inspect] does: Held is false if there is none.

@@ -117,7 +117,6 @@ func TestResign_LeadHasReturned_WaitsForTheEngine(t *testing.T) {
 	}{
 		"resigned":     {0, func(e *holdfast.Election, _ chan struct{}) { go func() { _ = e.Resign(context.Background()) }() }},
 		"stepped down": {0, func(_ *holdfast.Election, down chan struct{}) { close(down) }},
-		"TTL":          {time.Second / 4, func(*holdfast.Election, chan struct{}) { time.Sleep(time.Second / 2) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

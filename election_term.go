@@ -187,7 +187,7 @@ func overdueBy(d time.Duration, cause error) error {
 
 // unconfirmedYet is the error of a call whose ctx has ended before the engine's confirmation.
 func unconfirmedYet(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", ErrReleasePending, ofAnother(ctx, driver.ContextError(ctx)))
+	return fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx))
 }
 
 // ask asks Fit, and bounds the wait for an answer if Fit obeys its ctx.

@@ -39,7 +39,6 @@ type Lock struct {
 	granted  bool           // token, lease and hold are set, and the lock can end
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
-	byClose  bool           // Close was about to end it
 	ttl      driver.Instant // zero: none
 	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
@@ -112,7 +111,7 @@ func (k *Lock) Verify(ctx context.Context) error {
 	}
 	entered, done, err := k.client.enter(ctx)
 	if err != nil {
-		return failed("verify", k.key, cmp.Or(k.Err(), ofAnother(ctx, err)))
+		return failed("verify", k.key, cmp.Or(k.Err(), err))
 	}
 	defer done()
 	bound, cancel := k.Context(entered)
@@ -132,20 +131,7 @@ func (k *Lock) heed(ctx context.Context, err error) error {
 	if ended := k.Err(); ended != nil {
 		return ended
 	}
-	return ofAnother(ctx, k.client.explain(ctx, err))
-}
-
-// ofAnother is for the error of a call in a ctx that ended with another lock. Its text names that end, but the error does not
-// match it: it would read as the end of the lock that the call was about.
-func ofAnother(ctx context.Context, err error) error {
-	tells := errors.Is(err, ErrLost) || lossCause(err) != nil || errors.Is(err, ErrReleased) || errors.Is(err, ErrTTLExpired)
-	switch {
-	case !tells || ctx.Err() == nil:
-		return err
-	case errors.Is(err, ErrDisconnected):
-		return fmt.Errorf("%w: %w: %s", ctx.Err(), ErrDisconnected, err.Error())
-	}
-	return fmt.Errorf("%w: %s", ctx.Err(), err.Error())
+	return k.client.explain(ctx, err)
 }
 
 // Release ends the lock for its holder and then tells the engine, even if ctx has ended: ctx bounds only the wait for the
@@ -200,20 +186,9 @@ func (k *Lock) endReleased() {
 	k.end(ErrReleased, Released)
 }
 
-// endClosed is endReleased for Close.
-func (k *Lock) endClosed() {
-	k.check()
-	k.mu.Lock()
-	k.byClose = k.byClose || k.err == nil
-	k.mu.Unlock()
-	k.end(ErrReleased, Released)
-}
-
-// closed returns an error if Close has ended the lock, and not a call of Release.
+// closed returns an error if the lock is released and the client is closing: then fn has not ended in its own time.
 func (k *Lock) closed() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byClose && errors.Is(k.err, ErrReleased) {
+	if errors.Is(k.Err(), ErrReleased) && k.client.closing.Err() != nil {
 		return failed("do", k.key, ErrClosed)
 	}
 	return nil

@@ -105,9 +105,10 @@ func (l *Locks) Extend(d time.Duration) error {
 	if d < 0 {
 		return failed("extend", l.locks[0].key, driver.Invalid("TTL", "%v is negative", d))
 	}
-	if err := l.Err(); err != nil {
-		first := slices.IndexFunc(l.locks, func(k *Lock) bool { return errors.Is(k.Err(), err) })
-		return failed("extend", l.locks[max(first, 0)].key, err)
+	for _, k := range l.locks {
+		if err := k.Err(); err != nil {
+			return failed("extend", k.key, err)
+		}
 	}
 	for _, k := range l.locks {
 		if err := k.Extend(d); err != nil {
@@ -119,23 +120,20 @@ func (l *Locks) Extend(d time.Duration) error {
 
 // Verify calls [Lock.Verify] of one lock after the other until there is an error.
 func (l *Locks) Verify(ctx context.Context) error {
-	if ctx != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = l.Context(ctx) // none is asked about when another has ended
-		defer cancel()
+	if l.live == nil {
+		return failed("verify", "", errNotAcquired())
 	}
-	err := l.Err()
 	for _, k := range l.locks {
-		if err = k.Verify(ctx); err != nil {
-			break
+		if err := k.Verify(ctx); err != nil {
+			return err
 		}
 	}
 	for _, k := range l.locks {
-		if ended := k.Err(); ended != nil { // since it was asked about; or it is what has ended ctx
+		if ended := k.Err(); ended != nil { // since it was asked about
 			return failed("verify", k.key, ended)
 		}
 	}
-	return err
+	return nil
 }
 
 // Release ends all locks for their holder and then tells the engine. It waits for all confirmations as long as ctx allows, and

@@ -35,7 +35,7 @@ func (k *Lock) setData(ctx context.Context, data []byte) error {
 	}
 	entered, done, err := k.client.enter(ctx)
 	if err != nil {
-		return cmp.Or(k.Err(), ofAnother(ctx, err))
+		return cmp.Or(k.Err(), err)
 	}
 	defer done()
 	bound, cancel := k.Context(entered)
