@@ -37,17 +37,17 @@ type Client struct {
 	background context.Context
 	giveUp     context.CancelCauseFunc
 
-	mu          strict.Mutex[strict.Client]
-	held        map[string][]*Lock // live, by key
-	outstanding map[*Lock]struct{} // live, or ended and not known to be given back
-	clockTimer  driver.Timer       // see watchClocksLocked; nil if none runs
-	toGiveBack  []*Lock            // ended since Close began, which gives them back
-	observed    map[string]*observation
-	terms       map[*Lock]*leadership // of elections, while lead runs
-	closed      bool
-	calls       sync.WaitGroup // calls that may end in a grant or use the engine
-	unended     sync.WaitGroup // registered locks that have not ended
-	releases    sync.WaitGroup // goroutines that give back a lock
+	mu           strict.Mutex[strict.Client]
+	held         map[string][]*Lock // live, by key
+	outstanding  map[*Lock]struct{} // live, or ended and not known to be given back
+	clockTimer   driver.Timer       // see watchClocksLocked; nil if none runs
+	endedByClose []*Lock            // ended since Close began
+	observed     map[string]*observation
+	terms        map[*Lock]*leadership // of elections, while lead runs
+	closed       bool
+	calls        sync.WaitGroup // calls that may end in a grant or use the engine
+	unended      sync.WaitGroup // registered locks that have not ended
+	releases     sync.WaitGroup // goroutines that give back a lock
 
 	closeDone chan struct{}
 	closeErr  error
@@ -301,8 +301,10 @@ func (c *Client) lockEnded(k *Lock) {
 		delete(c.held, k.key)
 	}
 	if c.closed {
-		c.toGiveBack = append(c.toGiveBack, k)
-		return
+		c.endedByClose = append(c.endedByClose, k)
+		if _, ok := c.engine.(driver.Ender); ok {
+			return // the end of the session gives the key back
+		}
 	}
 	c.releases.Go(func() { c.release(k) })
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -22,9 +21,6 @@ const (
 	// mostEndless.
 	endless     = 10 * 365 * 24 * time.Hour
 	mostEndless = time.Minute
-	// closeWorkers is how many locks Close gives back at a time. An engine that sends fewer requests at a time bounds them itself: it
-	// knows which of them hold up others, as those that nobody answers do.
-	closeWorkers = 1024
 )
 
 // Why Close has given up, or why nothing is left to be given back.
@@ -130,7 +126,7 @@ func (c *Client) awaitLeads(ctx context.Context) {
 	}
 }
 
-// leaseLeft is how much is left of the last lease of what the engine has not back.
+// leaseLeft returns what is left of the last lease of all locks that the engine does not have back.
 func (c *Client) leaseLeft() time.Duration {
 	now := c.clock.Now().Mono
 	c.mu.Lock()
@@ -161,19 +157,18 @@ func (c *Client) giveBack(ctx context.Context) error {
 			all = nil // also those that the engine has refused to give back meanwhile
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
-		for _, k := range c.toGiveBack {
+		for _, k := range c.endedByClose {
 			c.noteRelease(k, err)
 		}
 	} else {
 		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })
 		defer stop()
-		c.releaseLeft()
 	}
 	c.releases.Wait()
 	c.giveUp(ErrClosed)
 
 	var errs []error
-	for _, k := range c.toGiveBack {
+	for _, k := range c.endedByClose {
 		if errors.Is(k.err, ErrReleased) && errors.Is(k.releErr, ErrLost) {
 			errs = append(errs, failed("release", k.key, k.releErr))
 		}
@@ -181,32 +176,12 @@ func (c *Client) giveBack(ctx context.Context) error {
 	return errors.Join(append(errs, cmp.Or(unconfirmed(ctx, all), sessionEnd))...)
 }
 
-// releaseLeft releases what Close has ended, lock by lock.
-func (c *Client) releaseLeft() {
-	next := make(chan *Lock)
-	var workers sync.WaitGroup
-	for range min(closeWorkers, len(c.toGiveBack)) {
-		workers.Go(func() {
-			for k := range next {
-				c.release(k)
-			}
-		})
-	}
-	for _, k := range c.toGiveBack {
-		next <- k
-	}
-	close(next)
-	workers.Wait()
-}
-
-// unconfirmed is the error for those of some locks that the engine has not confirmed to
-// have back.
+// unconfirmed is the error for the locks whose release the engine has not confirmed.
 func unconfirmed(ctx context.Context, locks []*Lock) error {
-	var pending []string
-	var why error
+	n, name, why := 0, "", error(nil)
 	for _, k := range locks {
 		if errors.Is(k.releErr, ErrReleasePending) {
-			pending, why = append(pending, k.key), k.releErr
+			n, name, why = n+1, strconv.Quote(k.key), k.releErr
 		}
 	}
 	if why == nil {
@@ -215,9 +190,8 @@ func unconfirmed(ctx context.Context, locks []*Lock) error {
 	if ctx.Err() != nil {
 		why = fmt.Errorf("%w: %w", why, context.Cause(ctx))
 	}
-	name := strconv.Quote(slices.Min(pending))
-	if more := len(pending) - 1; more > 0 {
-		name += fmt.Sprintf(" and %d more", more)
+	if n > 1 {
+		name += fmt.Sprintf(" and %d more", n-1)
 	}
 	return fmt.Errorf("holdfast: close: %s: %w", name, why)
 }

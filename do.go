@@ -54,7 +54,7 @@ type held interface {
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
-	each() []*Lock // the first that has ended comes first
+	each() []*Lock
 }
 
 // do calls fn while what acquire returns is held, and releases it.

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A leadership is one call of lead.
@@ -17,13 +17,11 @@ type leadership struct {
 	lock     *Lock
 	ctx      context.Context // that of lead
 	end      context.CancelCauseFunc
-	began    time.Time     // on the real clock, which paces terms
-	termAt   time.Time     // of TermBegan
-	returned chan struct{} // closed when lead has returned, before the key is given back
-	released error         // what Release returned
-
-	mu    strict.Mutex[strict.Leadership]
-	ended time.Time // when ctx did; zero before
+	began    time.Time        // on the real clock, which paces terms
+	termAt   time.Time        // of TermBegan
+	returned chan struct{}    // closed when lead has returned, before the key is given back
+	released error            // what Release returned
+	ended    func() time.Time // when it is called first, which is when ctx has ended
 }
 
 // candidate stands once, and leads if elected. It returns the term, or nil if there was
@@ -60,7 +58,7 @@ func (e *Election) logUnfit(ctx context.Context) {
 // lead calls lead, and gives the key back when it has returned. The candidacy may end before
 // ctx does, which is that of Run.
 func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
-	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{})}
+	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{}), ended: sync.OnceValue(time.Now)}
 	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
@@ -79,7 +77,7 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 	defer func() { e.finish(t, err) }()
 	t.termAt = e.client.feed.emit(t.lock.event(TermBegan, nil), time.Time{})
 	e.client.log.Info("term began", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token))
-	stop := context.AfterFunc(termCtx, t.note)
+	stop := context.AfterFunc(termCtx, func() { t.ended() })
 	defer stop()
 	if e.whenAsked {
 		go t.stepDownWhenAsked()
@@ -117,7 +115,7 @@ func (e *Election) finish(t *leadership, err error) {
 	e.mu.Lock()
 	e.now = nil
 	e.mu.Unlock()
-	cause := t.why()
+	cause := cmp.Or(t.lock.Err(), context.Cause(t.ctx))
 	event := t.lock.event(TermEnded, err)
 	event.Cause = cause
 	e.client.feed.emit(event, t.termAt)
@@ -128,17 +126,6 @@ func (e *Election) finish(t *leadership, err error) {
 	log("term ended", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token), "error", cmp.Or(cause, err))
 	e.client.endTerm(t)
 	close(t.returned)
-}
-
-// why returns what ended the term, or nil if nothing but the return of lead did.
-func (t *leadership) why() error {
-	if err := t.lock.Err(); err != nil {
-		return err
-	}
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
-	}
-	return nil
 }
 
 // lostBy reports whether an error of lead says no more than that its term has ended.
@@ -161,24 +148,12 @@ func (t *leadership) stepDownWhenAsked() {
 	}
 }
 
-// note notes when the ctx of lead has ended.
-func (t *leadership) note() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended.IsZero() {
-		t.ended = time.Now()
-	}
-}
-
 // overdue is for how long lead has run on after the end of its ctx.
 func (t *leadership) overdue() time.Duration {
 	if t.ctx.Err() == nil {
 		return 0
 	}
-	t.note() // the goroutine that does so may be late
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return time.Since(t.ended)
+	return time.Since(t.ended())
 }
 
 func overdueBy(d time.Duration, cause error) error {

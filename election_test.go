@@ -78,7 +78,7 @@ func TestCloseWaitsForLead(t *testing.T) {
 					closed <- c.Close(ctx)
 				}()
 				synctest.Wait()
-				if !over(other) || over(term) || b.ended.Load() != 0 {
+				if !over(other) || over(term) || b.ended.Load() != 1 {
 					t.Errorf("at once: another lock has ended: %v, that of the term: %v; %d given back", over(other), over(term), b.ended.Load())
 				}
 				if err := <-closed; err != nil {

@@ -207,7 +207,8 @@ func TestConnectionWhileCloseWaitsForLead(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		b.release = func(context.Context) error { b.host.SetConnected(false); return nil } // as engines do that hang up
+		stop := b.stop
+		b.stop = func(ctx context.Context) error { b.host.SetConnected(false); return stop(ctx) } // as engines do that hang up
 		mustClose(t, c)
 		<-result
 		if want := []bool{true, false, true}; !slices.Equal(told, want) {

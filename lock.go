@@ -232,8 +232,7 @@ func (k *Lock) lose(cause error) {
 	}
 }
 
-// check ends the lock if a clock says so. If both the lease and the TTL have
-// passed, the one that passed first is the cause.
+// check ends the lock if a clock says so.
 func (k *Lock) check() {
 	k.mu.Lock()
 	if k.err != nil || !k.granted {
@@ -243,15 +242,10 @@ func (k *Lock) check() {
 	ttl := k.ttl
 	k.mu.Unlock()
 
-	until, lost := k.lease.Ended()
-	ttlOver := k.over(ttl)
-	switch {
-	case ttlOver && (lost == nil || k.passedBefore(ttl, until)):
-		k.end(ErrTTLExpired, TTLExpired)
-	case lost != nil:
+	if lost := k.lease.Ended(); lost != nil {
 		k.end(lost, Lost)
-	case !ttl.IsZero():
-		k.trimTTL()
+	} else if k.over(ttl) {
+		k.end(ErrTTLExpired, TTLExpired)
 	}
 }
 

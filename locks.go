@@ -155,13 +155,7 @@ func (l *Locks) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (l *Locks) each() []*Lock {
-	all := l.All()
-	if i := slices.IndexFunc(all, func(k *Lock) bool { return k.Err() == l.Err() }); i > 0 {
-		all[0], all[i] = all[i], all[0]
-	}
-	return all
-}
+func (l *Locks) each() []*Lock { return l.All() }
 
 // abandon gives back what was acquired before a failure. Once ctx is done nobody waits
 // for the engine, and hardly before.

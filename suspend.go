@@ -10,9 +10,6 @@ import (
 // the machine is suspended: they fire late after a suspend. This look ends overdue locks within a second.
 const clockLook = time.Second
 
-// clockSkew is how far the readings of the two clocks may lie apart.
-const clockSkew = 10 * time.Millisecond
-
 // watchClocksLocked starts the timer of the next look if there are locks. The timer is not stopped with the last
 // lock, which costs less where locks are short.
 func (c *Client) watchClocksLocked() {

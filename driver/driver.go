@@ -210,7 +210,8 @@ type Hold interface {
 	SetData(ctx context.Context, data []byte) error
 
 	// Release gives the key back, and is called exactly once, however the hold
-	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine
+	// ended. Close calls it for all holds at the same time: the
+	// engine bounds its requests. It tries until the engine
 	// has confirmed, the grant is known to be gone, or ctx ends, which is when the client
 	// is done closing: it does not wait longer than for the end of its leases. It returns
 	// nil, [ErrLost] if the grant turned out to have been gone already, or what kept it

@@ -178,18 +178,18 @@ func (t *Tenant) Detach() {
 	}
 }
 
-// Ended returns the moment at which the lock ceased to be valid under its lease, on either clock, and why; nil while it is.
-func (t *Tenant) Ended() (at Instant, cause error) {
+// Ended returns why the lock is not valid any more under its lease; nil while it is.
+func (t *Tenant) Ended() error {
 	l := t.lease
 	l.mu.Lock()
 	var over []*Tenant
 	if t.term == l.term {
 		over = l.expireLocked()
 	}
-	at, cause = t.term.until, t.term.ended
+	cause := t.term.ended
 	l.mu.Unlock()
 	endAll(over)
-	return at, cause
+	return cause
 }
 
 // Deadline is when the lock ends unless the lease is renewed, or when it ended; the zero Time if it was never valid.
