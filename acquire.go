@@ -24,10 +24,10 @@ const holderTimeout = 250 * time.Millisecond
 
 // Acquire takes the lock of key, and waits as long as ctx allows. ctx bounds only the wait, never the hold.
 //
-// When ctx ends, Acquire returns at once; its error matches ctx.Err() and [ErrHeld] or [ErrDisconnected]. The client undoes in
-// the background what the call had begun. When [WithWait] elapses, the error is a [*HeldError], or [ErrDisconnected] if the
-// engine has not answered. Other errors: [ErrInvalid], [ErrClosed], [ErrMismatch] (see [WithLimit]), [ErrDenied],
-// [ErrReclaimed] (another client with the same owner name took this place by [WithReclaim]), and the engine's own.
+// When ctx ends, Acquire returns at once; its error matches ctx.Err() and [ErrHeld] or [ErrDisconnected]. The client undoes in the
+// background what the call had begun. When [WithWait] elapses, the error is a [*HeldError], or [ErrDisconnected] if the engine has
+// not answered. Other errors: [ErrInvalid], [ErrClosed], [ErrMismatch] (see [WithLimit]), [ErrDenied], [ErrReclaimed] (another
+// client with the same owner name took this place by [WithReclaim]), and the engine's own.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, true, opts)
 }
@@ -36,9 +36,9 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock
 // long as ctx and [WithRetry] allow, for one lease at most, and then fails with [ErrDisconnected]. Other errors are those of
 // Acquire.
 //
-// DynamoDB does not report that a holder died. If the last heartbeat of a holder is older than its lease, by the holder's
-// clock, TryAcquire watches the key for that lease at most (mode FailOpen). It takes the key over if no heartbeat comes, and
-// otherwise fails with the HeldError.
+// DynamoDB does not report that a holder died. If the last heartbeat of a holder is older than its lease, by the holder's clock,
+// TryAcquire watches the key for that lease at most (mode FailOpen). It takes the key over if no heartbeat comes, and otherwise
+// fails with the HeldError.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, false, opts)
 }
@@ -75,8 +75,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	return nil, err
 }
 
-// unfinished adds to the error of acquireKey why there was no further try: the call's ctx or the wait
-// has ended.
+// unfinished adds to the error of acquireKey why there was no further try: the call's ctx or the wait has ended.
 func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err error) error {
 	switch {
 	case callCtx.Err() != nil:
@@ -145,8 +144,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
 		}
-		// The grant was over before it could be handed out: the process was
-		// stopped, or somebody broke it at once. Start over.
+		// The grant was over before it could be handed out: the process was stopped, or somebody broke it at once. Start over.
 		k.void(err)
 		c.lockEnded(k)
 		if errors.Is(err, ErrReclaimed) {
@@ -161,9 +159,9 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 // errUnwound is the outcome of a call in which a function of the caller did not return, such as Retry.Delay.
 var errUnwound = errors.New("holdfast: a function of the caller did not return: it panicked or ended its goroutine")
 
-// AcquireAny takes the lock of the first free key, in the given order or shuffled by [WithRandomOrder]. If none is free, it
-// fails with an error that joins the [*HeldError] of each. [WithWait] or [WithRetry] allow further passes, after the delays of
-// the Retry. It never joins a queue. It watches silent holders as [Client.TryAcquire] does. Other errors are those of Acquire.
+// AcquireAny takes the lock of the first free key, in the given order or shuffled by [WithRandomOrder]. If none is free, it fails
+// with an error that joins the [*HeldError] of each. [WithWait] or [WithRetry] allow further passes, after the delays of the
+// Retry. It never joins a queue. It watches silent holders as [Client.TryAcquire] does. Other errors are those of Acquire.
 func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
 	fail := func(err error) (*Lock, error) {
 		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)

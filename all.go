@@ -16,22 +16,22 @@ import (
 // AcquireAll takes the locks of all keys, or none, and waits as long as ctx and [WithWait] allow for all together. No key may
 // occur twice.
 //
-// It takes the keys in the order of their bytes, so that calls with keys in common do not deadlock, and holds the first keys
-// while it waits for the next. If one of the locks is lost meanwhile, AcquireAll releases all and starts again, as [WithRetry]
-// says. Programs that call Acquire or AcquireAll while they hold other locks can still deadlock, and so can programs that use
-// different names for one lock.
+// It takes the keys in the order of their bytes, so that calls with keys in common do not deadlock, and holds the first keys while
+// it waits for the next. If one of the locks is lost meanwhile, AcquireAll releases all and starts again, as [WithRetry] says.
+// Programs that call Acquire or AcquireAll while they hold other locks can still deadlock, and so can programs that use different
+// names for one lock.
 //
-// [WithOwner], [WithData] and [WithReclaim] apply to each key. [WithRetry] counts the failures of all keys. [WithTTL] begins
-// when all keys are held. OnEvent receives an acquisition for each key.
+// [WithOwner], [WithData] and [WithReclaim] apply to each key. [WithRetry] counts the failures of all keys. [WithTTL] begins when
+// all keys are held. OnEvent receives an acquisition for each key.
 //
-// When AcquireAll fails, all its locks have ended. It waits for the engine to confirm that while ctx and WithWait last, for 1 s
-// at most. Errors are those of [Client.Acquire], or [ErrLost] with its cause if a lock was lost during the wait for another.
+// When AcquireAll fails, all its locks have ended. It waits for the engine to confirm that while ctx and WithWait last, for 1 s at
+// most. Errors are those of [Client.Acquire], or [ErrLost] with its cause if a lock was lost during the wait for another.
 func (c *Client) AcquireAll(ctx context.Context, keys []string, opts ...Option) (*Locks, error) {
 	return c.acquireAll(ctx, keys, true, opts)
 }
 
-// TryAcquireAll takes the locks of all keys if all are free, and otherwise fails with the [*HeldError] of one. It may hold some
-// of the keys for a moment. It waits for answers and watches silent holders as [Client.TryAcquire] does. The rest is as with
+// TryAcquireAll takes the locks of all keys if all are free, and otherwise fails with the [*HeldError] of one. It may hold some of
+// the keys for a moment. It waits for answers and watches silent holders as [Client.TryAcquire] does. The rest is as with
 // [Client.AcquireAll].
 func (c *Client) TryAcquireAll(ctx context.Context, keys []string, opts ...Option) (*Locks, error) {
 	return c.acquireAll(ctx, keys, false, opts)
@@ -75,8 +75,8 @@ func (c *Client) acquireAll(ctx context.Context, keys []string, wait bool, opts 
 	}
 }
 
-// newRequests checks the input of all keys, and returns a request for each, sorted, and
-// the TTL, which is none of theirs since it begins later.
+// newRequests checks the input of all keys, and returns a request for each, sorted, and the TTL, which is none of theirs since it
+// begins later.
 func (c *Client) newRequests(keys []string, wait bool, opts []Option) ([]*request, time.Duration, error) {
 	if len(keys) == 0 {
 		return nil, 0, driver.Invalid("keys", "there are none")
@@ -103,8 +103,8 @@ func (c *Client) newRequests(keys []string, wait bool, opts []Option) ([]*reques
 	return requests, ttl, nil
 }
 
-// tryAll takes the keys, one after the other. If that fails, it gives back what it has;
-// again says that it is worth another try: a lock was lost while others were waited for.
+// tryAll takes the keys, one after the other. If that fails, it gives back what it has; again says that it is worth another try: a
+// lock was lost while others were waited for.
 func (c *Client) tryAll(
 	callCtx, waitCtx context.Context, requests []*request, ttl time.Duration, wait bool, loop *backoff.Loop,
 ) (_ *Locks, again bool, _ error) {
@@ -153,8 +153,7 @@ func (c *Client) acquireOne(
 	return nil, err
 }
 
-// again reports whether the loss of a lock that was held while others were waited for is
-// worth another try.
+// again reports whether the loss of a lock that was held while others were waited for is worth another try.
 func (c *Client) again(r *request, lost error) bool {
 	if errors.Is(lost, ErrReclaimed) {
 		return false // as in Acquire: or two would take it from each other in turn

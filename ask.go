@@ -6,12 +6,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Ask asks the holder of the grant that info describes to release it: [Lock.Asked] closes there. info comes from
-// Inspect, List or a HeldError; of several holders of a key, Ask reaches the oldest ([Info.Each] yields each). The
-// holder's program decides what follows. [Client.Break] ends a grant without asking.
+// Ask asks the holder of the grant that info describes to release it: [Lock.Asked] closes there. info comes from Inspect, List or
+// a HeldError; of several holders of a key, Ask reaches the oldest ([Info.Each] yields each). The holder's program decides what
+// follows. [Client.Break] ends a grant without asking.
 //
-// Ask returns when the engine has recorded the request. A holder that is cut off learns of it when it is connected again. To
-// ask again changes nothing. A later grant is never asked: Ask fails with [ErrChanged] if the grant is gone. Other errors are
+// Ask returns when the engine has recorded the request. A holder that is cut off learns of it when it is connected again. To ask
+// again changes nothing. A later grant is never asked: Ask fails with [ErrChanged] if the grant is gone. Other errors are
 // [ErrInvalid] if info describes no grant, [ErrClosed], [ErrDisconnected] with ctx's error, and [ErrDenied].
 func (c *Client) Ask(ctx context.Context, info Info) error {
 	if err := c.onGrant(ctx, info, driver.Driver.Ask); err != nil {
@@ -22,8 +22,8 @@ func (c *Client) Ask(ctx context.Context, info Info) error {
 }
 
 // Asked returns a channel that closes when another client, or another program in its own form, asks for the lock: see
-// [Client.Ask]. The lock lives on; finish the piece of work at hand and call Release, for example. The channel stays open if
-// the lock ends first.
+// [Client.Ask]. The lock lives on; finish the piece of work at hand and call Release, for example. The channel stays open if the
+// lock ends first.
 func (k *Lock) Asked() <-chan struct{} {
 	k.check()
 	if k.client == nil {

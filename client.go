@@ -30,8 +30,7 @@ type Client struct {
 	anyKey   bool
 	lease    func() time.Duration // nil: unknown
 
-	// closing ends waiters when Close begins; background ends releases when
-	// Close gives up on them.
+	// closing ends waiters when Close begins; background ends releases when Close gives up on them.
 	closing    context.Context
 	close      context.CancelCauseFunc
 	background context.Context
@@ -123,9 +122,9 @@ func (c *Client) inspect(ctx context.Context, key string) (Info, error) {
 	return info, c.explain(ctx, err)
 }
 
-// List yields the held keys that begin with prefix; "" is all keys, on ZooKeeper without paths. A prefix that is a ZooKeeper
-// path lists one level, below its last slash. List is no snapshot of one moment. The last pair has the error, if any.
-// docs/engines.md has the costs.
+// List yields the held keys that begin with prefix; "" is all keys, on ZooKeeper without paths. A prefix that is a ZooKeeper path
+// lists one level, below its last slash. List is no snapshot of one moment. The last pair has the error, if any. docs/engines.md
+// has the costs.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		fail := func(err error) { yield(Info{}, failed("list", prefix, err)) }
@@ -216,8 +215,7 @@ func (c *Client) bind(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil) }, nil
 }
 
-// explain adds to an error of the engine that the call's ctx, or the client,
-// has ended, so that it matches both.
+// explain adds to an error of the engine that the call's ctx, or the client, has ended, so that it matches both.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -235,8 +233,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, err)
 }
 
-// closedUnder reports whether the ctx of a call, from bind, has ended because the client was
-// closed. Its cause may also be that another client was.
+// closedUnder reports whether the ctx of a call, from bind, has ended because the client was closed. Its cause may also be that
+// another client was.
 func (c *Client) closedUnder(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), ErrClosed) && c.closing.Err() != nil
 }
@@ -272,8 +270,7 @@ func (c *Client) register(k *Lock) {
 	c.watchClocksLocked()
 }
 
-// beginTerm has Close wait for a lead that is about to be called; it reports false if
-// the client is closing.
+// beginTerm has Close wait for a lead that is about to be called; it reports false if the client is closing.
 func (c *Client) beginTerm(t *leadership) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,8 +287,8 @@ func (c *Client) endTerm(t *leadership) {
 	delete(c.terms, t.lock)
 }
 
-// lockEnded removes a lock from those that are live and gives its key back, however it
-// ended: a lock that ended by the holder's clock may still be held in the engine.
+// lockEnded removes a lock from those that are live and gives its key back, however it ended: a lock that ended by the holder's
+// clock may still be held in the engine.
 func (c *Client) lockEnded(k *Lock) {
 	defer c.unended.Done()
 	c.mu.Lock()

@@ -14,11 +14,9 @@ import (
 )
 
 const (
-	// grace is for how long the engine's confirmation is waited for when ctx is done,
-	// or the last lease is over.
+	// grace is for how long the engine's confirmation is waited for when ctx is done, or the last lease is over.
 	grace = time.Second
-	// A lease with this much time left, or more, never ends: Close then waits for
-	// mostEndless.
+	// A lease with this much time left, or more, never ends: Close then waits for mostEndless.
 	endless     = 10 * 365 * 24 * time.Hour
 	mostEndless = time.Minute
 )
@@ -29,18 +27,17 @@ var (
 	errSessionEnded = errors.New("the session has ended")
 )
 
-// Close ends the client. Waiting calls fail with [ErrClosed] and locks end with [ErrReleased], all at once; then Close gives
-// the keys back to the engine and ends the session or the heartbeats. During the term of an [Election], Close first ends lead's
-// ctx and waits for lead to return, until 1 s after the end of ctx and for one lease at most; only then the key is given back.
+// Close ends the client. Waiting calls fail with [ErrClosed] and locks end with [ErrReleased], all at once; then Close gives the
+// keys back to the engine and ends the session or the heartbeats. During the term of an [Election], Close first ends lead's ctx
+// and waits for lead to return, until 1 s after the end of ctx and for one lease at most; only then the key is given back.
 //
 // Close waits for the engine's confirmation while ctx lasts and 1 s more, so it may be deferred with a ctx that has ended. It
-// waits no longer than until 1 s after the end of the last lease (one minute for locks that never expire), so it returns even
-// if the engine never answers. On DynamoDB, confirming abandoned acquisitions may take two more leases.
+// waits no longer than until 1 s after the end of the last lease (one minute for locks that never expire), so it returns even if
+// the engine never answers. On DynamoDB, confirming abandoned acquisitions may take two more leases.
 //
-// Close returns nil if the engine has confirmed everything. An error that matches [ErrReleasePending] says what is not
-// confirmed; it expires with its lease. [ErrLost] means that a lock had been lost before, if the engine can tell. When Close
-// returns, the client has no goroutine left, but a running Fit of an [Election]. Further calls wait for the first and return
-// its result.
+// Close returns nil if the engine has confirmed everything. An error that matches [ErrReleasePending] says what is not confirmed;
+// it expires with its lease. [ErrLost] means that a lock had been lost before, if the engine can tell. When Close returns, the
+// client has no goroutine left, but a running Fit of an [Election]. Further calls wait for the first and return its result.
 //
 // OnEvent, a log handler and [Retry].Delay must not call Close: Close would wait for itself.
 func (c *Client) Close(ctx context.Context) error {
@@ -86,8 +83,7 @@ func (c *Client) shutdown(ctx context.Context) error {
 	return err
 }
 
-// endLocks ends all locks but those of some terms for their holders, before the engine
-// is told of any.
+// endLocks ends all locks but those of some terms for their holders, before the engine is told of any.
 func (c *Client) endLocks(but map[*Lock]*leadership) {
 	c.mu.Lock()
 	locks := slices.DeleteFunc(slices.Concat(slices.Collect(maps.Values(c.held))...), func(k *Lock) bool { return but[k] != nil })
@@ -104,9 +100,8 @@ func (c *Client) runningTerms() map[*Lock]*leadership {
 	return maps.Clone(c.terms)
 }
 
-// awaitLeads waits for the leads of all elections, whose ctx has ended, to return: the
-// key is not to be given back before. A lead that ignores its ctx is waited for until the
-// last lease would be over if it were not renewed meanwhile.
+// awaitLeads waits for the leads of all elections, whose ctx has ended, to return: the key is not to be given back before. A lead
+// that ignores its ctx is waited for until the last lease would be over if it were not renewed meanwhile.
 func (c *Client) awaitLeads(ctx context.Context) {
 	terms := c.runningTerms()
 	if len(terms) == 0 {
@@ -196,9 +191,8 @@ func unconfirmed(ctx context.Context, locks []*Lock) error {
 	return fmt.Errorf("holdfast: close: %s: %w", name, why)
 }
 
-// linger returns a context that ends when the grace has passed after the end of ctx,
-// for the same cause: what is told the engine is told also if a caller's ctx is done, as
-// it often is in a deferred call.
+// linger returns a context that ends when the grace has passed after the end of ctx, for the same cause: what is told the engine
+// is told also if a caller's ctx is done, as it often is in a deferred call.
 func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 	lingering, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

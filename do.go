@@ -10,19 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery
-// goes on in the background after it.
+// doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery goes on in the background after it.
 const doReleaseTimeout = 10 * time.Second
 
-// Do acquires the lock of key, as [Client.Acquire] does, calls fn, and releases the lock when fn has returned. The ctx of fn
-// ends with the given ctx or with the lock, with the lock's Err as its cause; fn must return soon then.
+// Do acquires the lock of key, as [Client.Acquire] does, calls fn, and releases the lock when fn has returned. The ctx of fn ends
+// with the given ctx or with the lock, with the lock's Err as its cause; fn must return soon then.
 //
-// Do waits for the engine to confirm the release, for 10 s at most and for 1 s once ctx has ended. Without confirmation, the
-// error matches [ErrReleasePending] and the release goes on in the background.
+// Do waits for the engine to confirm the release, for 10 s at most and for 1 s once ctx has ended. Without confirmation, the error
+// matches [ErrReleasePending] and the release goes on in the background.
 //
-// Do returns the errors of fn and of the release, joined. If the lock ended while fn ran, Do fails with [ErrLost],
-// [ErrTTLExpired] or, after [Client.Close], [ErrClosed], in place of the error of fn's ctx. fn may release the lock itself. If
-// fn panics or calls runtime.Goexit, the lock is released and the panic goes on.
+// Do returns the errors of fn and of the release, joined. If the lock ended while fn ran, Do fails with [ErrLost], [ErrTTLExpired]
+// or, after [Client.Close], [ErrClosed], in place of the error of fn's ctx. fn may release the lock itself. If fn panics or calls
+// runtime.Goexit, the lock is released and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
 		return failed("do", key, errNoFunc())
@@ -38,8 +37,7 @@ func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Cont
 	return do(ctx, fn, func() (*Lock, error) { return c.TryAcquire(ctx, key, opts...) })
 }
 
-// DoAll is like [Client.Do] with several keys, acquired as by [Client.AcquireAll]. The ctx of fn ends with the first of the
-// locks.
+// DoAll is like [Client.Do] with several keys, acquired as by [Client.AcquireAll]. The ctx of fn ends with the first of the locks.
 func (c *Client) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context, locks *Locks) error, opts ...Option) error {
 	if fn == nil {
 		return fmt.Errorf("holdfast: do with %d keys: %w", len(keys), errNoFunc())

@@ -22,9 +22,9 @@
 //	defer lock.Release(ctx)
 //	return work(lock.Done(), events.Lost(), lock.Err) // Err is nil while the lock is live
 //
-// A lock is a lease, a token, and a way to learn that the lock is over. The engine gives the key to no other client during
-// the lease, which the client renews. The token rises with each grant of the key. The holder computes the end of the
-// lease on its own clocks, so it detects the loss before another client can acquire the lock.
+// A lock is a lease, a token, and a way to learn that the lock is over. The engine gives the key to no other client during the
+// lease, which the client renews. The token rises with each grant of the key. The holder computes the end of the lease on its own
+// clocks, so it detects the loss before another client can acquire the lock.
 //
 // # The life of a lock
 //
@@ -38,19 +38,19 @@
 //	   |--- the lease runs out, a clock jumps, -------> ErrLost and its cause
 //	        Break, reclaim, deletion
 //
-// At the end of a lock, events are queued, Done closes, contexts end, and only then the engine gets the key back. Nothing
-// brings a lock back. [WithTTL] limits how long a lock is held; the lease, which etcd and Consul call TTL, shows that the
-// holder lives.
+// At the end of a lock, events are queued, Done closes, contexts end, and only then the engine gets the key back. Nothing brings a
+// lock back. [WithTTL] limits how long a lock is held; the lease, which etcd and Consul call TTL, shows that the holder lives.
 //
 // # Guarantees
 //
-// [docs/design/contract.md] defines them as G1 to G21, with a table of failures. The conformance suite, locktest, tests each
-// on every engine. At most one grant of a key is live (G1), or readers together ([WithShared]), or as many permits as the limit of a
+// [docs/design/contract.md] defines them as G1 to G21, with a table of failures. The conformance suite, locktest, tests each on
+// every engine. At most one grant of a key is live (G1), or readers together ([WithShared]), or as many permits as the limit of a
 // semaphore ([WithLimit]). Done closes before another client gets the key, unless an operator ends a live lease on purpose (G2).
 // Tokens rise (G3). A call that fails leaves nothing behind (G5). ZooKeeper and memlock serve waiters in order; on DynamoDB each
 // waiter gets a turn (G7). Bad input is refused before anything is sent (G12).
 //
-// Of a zero value, methods that return an error fail with [ErrInvalid], channels and contexts have ended, and other results are zero.
+// Of a zero value, methods that return an error fail with [ErrInvalid], channels and contexts have ended, and other results are
+// zero.
 //
 // # What is not guaranteed
 //

@@ -22,26 +22,25 @@ const (
 // ElectionOptions configure an [Election]. The zero value, like nil, has the defaults.
 type ElectionOptions struct {
 	// Candidacy has the options of each acquisition. [WithData] is for what others need to know of the leader, such as its
-	// address. [WithTTL] limits a term, even if lead has not returned. [WithWait], [WithRandomOrder], [WithShared] and
-	// [WithLimit] are refused.
+	// address. [WithTTL] limits a term, even if lead has not returned. [WithWait], [WithRandomOrder], [WithShared] and [WithLimit]
+	// are refused.
 	Candidacy []Option
 
 	// Fit, if set, returns nil if this candidate is able to lead. Run calls it before the candidate stands, and then every
-	// FitEvery while it waits and leads, one call at a time. After an error the candidate leaves the queue or steps down, and
-	// Fit is asked again FitEvery later. The ctx of a call ends after FitEvery; a longer call counts as an error. Run, but not
-	// Close, waits for Fit to return.
+	// FitEvery while it waits and leads, one call at a time. After an error the candidate leaves the queue or steps down, and Fit
+	// is asked again FitEvery later. The ctx of a call ends after FitEvery; a longer call counts as an error. Run, but not Close,
+	// waits for Fit to return.
 	Fit func(ctx context.Context) error
 
 	// FitEvery is the period of Fit. Default 0: 5 s.
 	FitEvery time.Duration
 
-	// StepDownWhenAsked ends the ctx of lead, with [ErrAsked] as its cause, at a [Client.Ask]. Default: false; see
-	// [Lock.Asked].
+	// StepDownWhenAsked ends the ctx of lead, with [ErrAsked] as its cause, at a [Client.Ask]. Default: false; see [Lock.Asked].
 	StepDownWhenAsked bool
 }
 
-// An Election is a candidate for the leadership of a key, made by [Client.Election]. The holder of the key leads. All methods
-// may be called from any goroutine.
+// An Election is a candidate for the leadership of a key, made by [Client.Election]. The holder of the key leads. All methods may
+// be called from any goroutine.
 type Election struct {
 	client    *Client
 	key       string
@@ -56,8 +55,8 @@ type Election struct {
 	last    *leadership // the latest term, also when it is over; nil before the first
 }
 
-// Election returns a candidate for the leadership of key; o may be nil. It sends nothing; the candidate stands when Run is
-// called. It fails with [ErrInvalid] if the key or an option is out of bounds.
+// Election returns a candidate for the leadership of key; o may be nil. It sends nothing; the candidate stands when Run is called.
+// It fails with [ErrInvalid] if the key or an option is out of bounds.
 func (c *Client) Election(key string, o *ElectionOptions) (*Election, error) {
 	if o == nil {
 		o = &ElectionOptions{}
@@ -95,10 +94,10 @@ func (e *Election) validate() error {
 // Run stands for election, calls lead when elected, and stands again after each term, until ctx ends, the client is closed, or
 // lead ends it. lead runs on the goroutine of Run, so terms of one candidate never overlap.
 //
-// The ctx of lead ends with the term. Its context.Cause is what Lock.Err returns, [ErrResigned], [ErrAsked], [ErrUnfit] with
-// the error of Fit, [ErrClosed], or the cause of Run's ctx. It ends before another candidate can be elected, unless an operator
-// ends a live lease on purpose. lead must return soon then: the key is given back after that, never before. A lead that does
-// not return keeps the key until the lock ends otherwise; see [Election.Check].
+// The ctx of lead ends with the term. Its context.Cause is what Lock.Err returns, [ErrResigned], [ErrAsked], [ErrUnfit] with the
+// error of Fit, [ErrClosed], or the cause of Run's ctx. It ends before another candidate can be elected, unless an operator ends a
+// live lease on purpose. lead must return soon then: the key is given back after that, never before. A lead that does not return
+// keeps the key until the lock ends otherwise; see [Election.Check].
 //
 // The result of lead decides what follows:
 //
@@ -110,10 +109,10 @@ func (e *Election) validate() error {
 // A candidate stands at most once per second.
 //
 // Run returns the error of ctx; [ErrClosed] after Close; [ErrRunning] if it runs already; [ErrReclaimed] if another process
-// claimed the owner name by [WithReclaim]; and what makes [Client.Acquire] fail for good, such as [ErrDenied]. Run waits for
-// the engine to confirm each release as [Client.Do] does; if the last one is not confirmed, the error matches
-// [ErrReleasePending] too. Run may be called again when it has returned. If lead panics or calls runtime.Goexit, the key is
-// given back and the panic goes on.
+// claimed the owner name by [WithReclaim]; and what makes [Client.Acquire] fail for good, such as [ErrDenied]. Run waits for the
+// engine to confirm each release as [Client.Do] does; if the last one is not confirmed, the error matches [ErrReleasePending] too.
+// Run may be called again when it has returned. If lead panics or calls runtime.Goexit, the key is given back and the panic goes
+// on.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Lock) error) error {
 	if err := e.client.valid(); err != nil {
 		return failed("elect", e.key, err)
@@ -190,12 +189,11 @@ func (e *Election) Term() *Lock {
 }
 
 // Resign ends the ctx of lead, with [ErrResigned] as its cause, waits for lead to return and for the engine to confirm the
-// release, and then returns nil. The candidate stands again, behind the present waiters; to end the candidacy, end the ctx of
-// Run.
+// release, and then returns nil. The candidate stands again, behind the present waiters; to end the candidacy, end the ctx of Run.
 //
 // ctx bounds only the wait: if it ends first, the error matches [ErrReleasePending] and that of ctx. If the lock had ended
-// otherwise, Resign returns [ErrLost] or [ErrTTLExpired] as [Lock.Release] does. lead itself should return instead: Resign
-// waits for lead.
+// otherwise, Resign returns [ErrLost] or [ErrTTLExpired] as [Lock.Release] does. lead itself should return instead: Resign waits
+// for lead.
 func (e *Election) Resign(ctx context.Context) error {
 	if ctx == nil {
 		return failed("resign", e.key, errNoContext())
@@ -230,9 +228,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Info, error] {
 	return e.client.Observe(ctx, e.key)
 }
 
-// Check returns an error that matches [ErrOverdue] if lead still runs although its ctx ended more than grace ago; otherwise
-// nil. It sends nothing. It is for a liveness probe, whose failure ends the process: nothing else stops code that ignores its
-// ctx.
+// Check returns an error that matches [ErrOverdue] if lead still runs although its ctx ended more than grace ago; otherwise nil.
+// It sends nothing. It is for a liveness probe, whose failure ends the process: nothing else stops code that ignores its ctx.
 func (e *Election) Check(grace time.Duration) error {
 	t := e.leads()
 	if t == nil {

@@ -24,8 +24,8 @@ type leadership struct {
 	ended    func() time.Time // when it is called first, which is when ctx has ended
 }
 
-// candidate stands once, and leads if elected. It returns the term, or nil if there was
-// none, and what Run is to return if it is to end.
+// candidate stands once, and leads if elected. It returns the term, or nil if there was none, and what Run is to return if it is
+// to end.
 func (e *Election) candidate(ctx context.Context, lead func(context.Context, *Lock) error, yield bool) (*leadership, error) {
 	standing, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -55,8 +55,7 @@ func (e *Election) logUnfit(ctx context.Context) {
 	}
 }
 
-// lead calls lead, and gives the key back when it has returned. The candidacy may end before
-// ctx does, which is that of Run.
+// lead calls lead, and gives the key back when it has returned. The candidacy may end before ctx does, which is that of Run.
 func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
 	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{}), ended: sync.OnceValue(time.Now)}
 	termCtx, cancel := lock.Context(standing)
@@ -185,8 +184,8 @@ var errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
 
 func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
 
-// watch asks Fit every FitEvery until ctx ends, and ends it when the answer is an error or
-// none. The result is closed when that is over and Fit has returned.
+// watch asks Fit every FitEvery until ctx ends, and ends it when the answer is an error or none. The result is closed when that is
+// over and Fit has returned.
 func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-chan struct{} {
 	over := make(chan struct{})
 	if e.fit == nil {

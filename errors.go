@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// How a hold ends. [Lock.Err] matches exactly one of the first three; a lost
-// one matches its cause as well.
+// How a hold ends. [Lock.Err] matches exactly one of the first three; a lost one matches its cause as well.
 var (
 	// ErrReleased: the holder ended it, by Release or by closing its client.
 	ErrReleased = errors.New("released by the holder")
@@ -22,21 +21,19 @@ var (
 
 // Why a hold was lost: the causes within a [*LostError].
 var (
-	// ErrSessionExpired: the ZooKeeper session ended, or could no longer be
-	// shown to be alive, which to the holder is the same.
+	// ErrSessionExpired: the ZooKeeper session ended, or could no longer be shown to be alive, which to the holder is the same.
 	ErrSessionExpired = driver.ErrSessionExpired
 	// ErrLeaseExpired: the lease could not be renewed in time.
 	ErrLeaseExpired = driver.ErrLeaseExpired
 	// ErrBroken: the grant has been removed from the engine, by Break or by hand.
 	ErrBroken = driver.ErrBroken
-	// ErrReclaimed: a client with the same owner name used WithReclaim. Where a holder finds only that its grant is gone, it
-	// sees ErrBroken instead: on ZooKeeper if it was cut off or had held the lock for milliseconds, on DynamoDB if it shared
-	// the key.
+	// ErrReclaimed: a client with the same owner name used WithReclaim. Where a holder finds only that its grant is gone, it sees
+	// ErrBroken instead: on ZooKeeper if it was cut off or had held the lock for milliseconds, on DynamoDB if it shared the key.
 	ErrReclaimed = driver.ErrReclaimed
 	// ErrTakenOver: the engine says that another has the key.
 	ErrTakenOver = driver.ErrTakenOver
-	// ErrClockJump: the wall clock went forward by more than was left of the
-	// lease, so the machine may have been suspended past its end.
+	// ErrClockJump: the wall clock went forward by more than was left of the lease, so the machine may have been suspended past
+	// its end.
 	ErrClockJump = driver.ErrClockJump
 )
 
@@ -44,13 +41,11 @@ var (
 var (
 	// ErrHeld: the key is held; a [*HeldError] says by whom.
 	ErrHeld = driver.ErrHeld
-	// ErrInvalid: bad input, refused before anything was sent; an
-	// [*InvalidError] names the field and the limit.
+	// ErrInvalid: bad input, refused before anything was sent; an [*InvalidError] names the field and the limit.
 	ErrInvalid = driver.ErrInvalid
-	// ErrMismatch: the key is in use as a semaphore of another limit, or as one where a
-	// lock was wanted, or the reverse; a [*MismatchError] has both numbers. On ZooKeeper also:
-	// other programs have nodes there that would not respect this one's, which is a
-	// zklock.NamesError.
+	// ErrMismatch: the key is in use as a semaphore of another limit, or as one where a lock was wanted, or the reverse; a
+	// [*MismatchError] has both numbers. On ZooKeeper also: other programs have nodes there that would not respect this one's,
+	// which is a zklock.NamesError.
 	ErrMismatch = driver.ErrMismatch
 	// ErrClosed: the client has been closed.
 	ErrClosed = driver.ErrClosed
@@ -60,8 +55,8 @@ var (
 	ErrDenied = driver.ErrDenied
 	// ErrChanged: the grant to be broken, or asked for, is not the present one any more.
 	ErrChanged = driver.ErrChanged
-	// ErrReleasePending: the lock has ended for its holder, but the engine has
-	// not confirmed it yet; delivery goes on in the background.
+	// ErrReleasePending: the lock has ended for its holder, but the engine has not confirmed it yet; delivery goes on in the
+	// background.
 	ErrReleasePending = errors.New("release not confirmed yet")
 	// ErrRunning: the election's Run has been called, and has not returned.
 	ErrRunning = errors.New("the election is running")
@@ -73,8 +68,8 @@ var (
 var (
 	// ErrResigned is the cause of lead's ctx after [Election.Resign].
 	ErrResigned = errors.New("resigned")
-	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by
-	// [Client.Ask], and ElectionOptions.StepDownWhenAsked is set.
+	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by [Client.Ask], and
+	// ElectionOptions.StepDownWhenAsked is set.
 	ErrAsked = errors.New("asked to step down")
 	// ErrUnfit is the cause of lead's ctx when ElectionOptions.Fit has failed.
 	ErrUnfit = errors.New("not fit to lead")
@@ -98,8 +93,7 @@ func (e *LostError) Error() string {
 // Unwrap makes errors.Is match ErrLost and the cause.
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
 
-// lossCause returns the cause of ErrLost that an error of the engine matches,
-// or nil.
+// lossCause returns the cause of ErrLost that an error of the engine matches, or nil.
 func lossCause(err error) error {
 	for _, cause := range []error{ErrSessionExpired, ErrLeaseExpired, ErrReclaimed, ErrTakenOver, ErrBroken} {
 		if errors.Is(err, cause) {
@@ -114,17 +108,15 @@ func lossCause(err error) error {
 // Fields: Key, Holder (an [Info], of which only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
 type HeldError = driver.HeldError
 
-// An InvalidError says which input was refused: its Field is named as the caller knows
-// it ("key", "TTL", "Options.SessionTimeout"), its Reason is the rule that the input
-// broke, with its limit. It matches [ErrInvalid].
+// An InvalidError says which input was refused: its Field is named as the caller knows it ("key", "TTL",
+// "Options.SessionTimeout"), its Reason is the rule that the input broke, with its limit. It matches [ErrInvalid].
 //
 // Fields: Field, Reason.
 type InvalidError = driver.InvalidError
 
-// A MismatchError says that a key is in use in another way than was asked for: Have is the
-// limit of the semaphore that it is, Want that of the one that was asked for, and 0 stands
-// for a lock. It matches [ErrMismatch]. The key can be used in any way again once nobody
-// holds it or waits for it.
+// A MismatchError says that a key is in use in another way than was asked for: Have is the limit of the semaphore that it is, Want
+// that of the one that was asked for, and 0 stands for a lock. It matches [ErrMismatch]. The key can be used in any way again once
+// nobody holds it or waits for it.
 //
 // Fields: Key, Have, Want.
 type MismatchError = driver.MismatchError

@@ -54,11 +54,11 @@ func (k EventKind) String() string {
 //	Observed                     Key, Holders; Owner and Token of the oldest holder
 //	Heartbeat                    Key, Err, Took (since the request was sent)
 //
-// An OnEvent function receives the events in the order of Seq, one at a time, on a goroutine of the client. Their Times
-// never decrease. One Granted or Failed follows each Started, and one Released, TTLExpired or Lost follows each Granted,
-// all before [Client.Close] returns. OnEvent may run later than what it reports. A slow OnEvent delays only
-// further events and Close; pending events stay in memory without limit. OnEvent must not call Close, and may call anything
-// else. A panic in OnEvent ends the process.
+// An OnEvent function receives the events in the order of Seq, one at a time, on a goroutine of the client. Their Times never
+// decrease. One Granted or Failed follows each Started, and one Released, TTLExpired or Lost follows each Granted, all before
+// [Client.Close] returns. OnEvent may run later than what it reports. A slow OnEvent delays only further events and Close; pending
+// events stay in memory without limit. OnEvent must not call Close, and may call anything else. A panic in OnEvent ends the
+// process.
 type Event struct {
 	Seq  uint64 // numbers all events of the client
 	Kind EventKind

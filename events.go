@@ -1,20 +1,24 @@
 package holdfast
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
 
 // Events is a subscription to the events of one client, made by [Client.Events].
 //
-// Ready and Disconnected are a state: at most one of the two is unread, and a newer one replaces it. A new subscription
-// delivers the present state at once. TTLExpired, Lost and Asked are facts: each arrives, in order; unread facts stay
-// in memory. A slow reader never delays the client.
+// Ready and Disconnected are a state: at most one of the two is unread, and a newer one replaces it. A new subscription delivers
+// the present state at once. TTLExpired, Lost and Asked are facts: each arrives, in order; unread facts stay in memory. A slow
+// reader never delays the client.
 //
-// The channels of events are never closed, so that a select over them cannot spin. [Events.Done] closes with the
-// subscription or its client.
+// The channels of events are never closed, so that a select over them cannot spin. [Events.Done] closes with the subscription or
+// its client.
 type Events struct {
 	feed *feed
 
 	ready, disconnected     chan Event // state; capacity 1, at most one of the two is full
-	ttlExpired, lost, asked *queue
+	ttlExpired, lost, asked *queue.Chan[Event]
 
 	done chan struct{}
 	once sync.Once
@@ -27,13 +31,13 @@ func (e *Events) Ready() <-chan Event { return e.orEnded().ready }
 func (e *Events) Disconnected() <-chan Event { return e.orEnded().disconnected }
 
 // TTLExpired delivers an event for each lock that reaches its TTL.
-func (e *Events) TTLExpired() <-chan Event { return e.orEnded().ttlExpired.out }
+func (e *Events) TTLExpired() <-chan Event { return e.orEnded().ttlExpired.Out }
 
 // Lost delivers an event for each lock that is lost.
-func (e *Events) Lost() <-chan Event { return e.orEnded().lost.out }
+func (e *Events) Lost() <-chan Event { return e.orEnded().lost.Out }
 
 // Asked delivers an event for each live lock that another client asks for: see [Lock.Asked].
-func (e *Events) Asked() <-chan Event { return e.orEnded().asked.out }
+func (e *Events) Asked() <-chan Event { return e.orEnded().asked.Out }
 
 // Done returns a channel that closes when the subscription or its client is closed. Nothing is delivered after that.
 func (e *Events) Done() <-chan struct{} { return e.orEnded().done }
@@ -51,7 +55,7 @@ var noEvents = func() *Events {
 	e := &Events{ready: make(chan Event), done: make(chan struct{})}
 	close(e.ready)
 	close(e.done)
-	q := &queue{out: e.ready}
+	q := &queue.Chan[Event]{Out: e.ready}
 	e.disconnected, e.ttlExpired, e.lost, e.asked = e.ready, q, q, q
 	return e
 }()
@@ -65,9 +69,9 @@ func (e *Events) orEnded() *Events {
 
 func (e *Events) stop() {
 	e.once.Do(func() {
-		e.ttlExpired.close()
-		e.lost.close()
-		e.asked.close()
+		e.ttlExpired.Close()
+		e.lost.Close()
+		e.asked.Close()
 		e.clearState()
 		close(e.done)
 	})
@@ -83,11 +87,11 @@ func (e *Events) deliver(event Event) {
 		e.clearState()
 		e.disconnected <- event
 	case TTLExpired:
-		e.ttlExpired.push(event)
+		e.ttlExpired.Push(event)
 	case Lost:
-		e.lost.push(event)
+		e.lost.Push(event)
 	case Asked:
-		e.asked.push(event)
+		e.asked.Push(event)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestQueueHasAGoroutineOnlyWhileItIsNotEmpty(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		goroutines := func() int {
 			synctest.Wait()
-			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*pump[")
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "queue.(*Pump[")
 		}
 		events := l.Events()
 		if n := goroutines(); n != 0 {

@@ -1,5 +1,7 @@
 package holdfast
 
+import "github.com/holdfast-go/holdfast/internal/queue"
+
 // ClockLook is how often a client with locks compares its clocks.
 const ClockLook = clockLook
 
@@ -12,16 +14,16 @@ func Contexts(k *Lock) int {
 
 // ReadWhileClosed is what a reader gets of n events of a queue that is closed meanwhile.
 func ReadWhileClosed(n int) []uint64 {
-	q := newQueue()
+	q := queue.NewChan[Event]()
 	for i := range n {
-		q.push(Event{Seq: uint64(i)})
+		q.Push(Event{Seq: uint64(i)})
 	}
 	read, closed := make(chan []uint64), make(chan struct{})
 	go func() {
 		var got []uint64
 		for {
 			select {
-			case event := <-q.out:
+			case event := <-q.Out:
 				got = append(got, event.Seq)
 			case <-closed:
 				read <- got
@@ -29,7 +31,7 @@ func ReadWhileClosed(n int) []uint64 {
 			}
 		}
 	}()
-	q.close()
+	q.Close()
 	close(closed)
 	return <-read
 }

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/queue"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A feed numbers the events of a client and delivers them to its subscribers and to OnEvent.
 type feed struct {
 	clock   driver.Clock
-	onEvent *pump[Event] // nil without OnEvent
-	logs    *pump[func()]
+	onEvent *queue.Pump[Event] // nil without OnEvent
+	logs    *queue.Pump[func()]
 	ids     atomic.Uint64 // of acquisitions
 
 	mu         strict.Mutex[strict.Feed]
@@ -29,9 +30,9 @@ type feed struct {
 }
 
 func newFeed(clock driver.Clock, onEvent func(Event)) *feed {
-	f := &feed{clock: clock, logs: newRunner(), subs: make(map[*Events]struct{}), connection: make(chan struct{})}
+	f := &feed{clock: clock, logs: queue.NewPump(func(f func()) { f() }), subs: make(map[*Events]struct{}), connection: make(chan struct{})}
 	if onEvent != nil {
-		f.onEvent = &pump[Event]{give: onEvent}
+		f.onEvent = queue.NewPump(onEvent)
 	}
 	return f
 }
@@ -41,9 +42,9 @@ func (f *feed) subscribe() *Events {
 		feed:         f,
 		ready:        make(chan Event, 1),
 		disconnected: make(chan Event, 1),
-		ttlExpired:   newQueue(),
-		lost:         newQueue(),
-		asked:        newQueue(),
+		ttlExpired:   queue.NewChan[Event](),
+		lost:         queue.NewChan[Event](),
+		asked:        queue.NewChan[Event](),
 		done:         make(chan struct{}),
 	}
 	f.mu.Lock()
@@ -84,7 +85,7 @@ func (f *feed) emitLocked(event Event, since time.Time) Event {
 		e.deliver(event)
 	}
 	if f.onEvent != nil {
-		f.onEvent.push(event)
+		f.onEvent.Push(event)
 	}
 	return event
 }
@@ -134,16 +135,16 @@ func (f *feed) close() {
 		e.stop()
 	}
 	if f.onEvent != nil {
-		f.onEvent.close()
+		f.onEvent.Close()
 	}
-	f.logs.close()
+	f.logs.Close()
 }
 
-// A logHandler passes records to the user's handler on a goroutine of the feed. A handler may therefore block or call
-// the client; no caller and no engine waits for it.
+// A logHandler passes records to the user's handler on a goroutine of the feed. A handler may therefore block or call the client;
+// no caller and no engine waits for it.
 type logHandler struct {
 	slog.Handler
-	logs *pump[func()]
+	logs *queue.Pump[func()]
 }
 
 func (f *feed) logger(log *slog.Logger) *slog.Logger {
@@ -156,7 +157,7 @@ func (f *feed) logger(log *slog.Logger) *slog.Logger {
 func (logHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
-	h.logs.push(func() {
+	h.logs.Push(func() {
 		if h.Handler.Enabled(ctx, record.Level) {
 			_ = h.Handler.Handle(ctx, record)
 		}

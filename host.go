@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// New makes a client of an engine, for engines only: programs call zklock.Dial, dynamolock.New or memlock.New. It calls
-// open once to connect. If open fails, so does New; open then leaves nothing behind. onEvent may be nil: see [Event].
+// New makes a client of an engine, for engines only: programs call zklock.Dial, dynamolock.New or memlock.New. It calls open once
+// to connect. If open fails, so does New; open then leaves nothing behind. onEvent may be nil: see [Event].
 func New(config driver.Config, onEvent func(Event), open func(driver.Host) (driver.Driver, error)) (*Client, error) {
 	if config.Owner == "" {
 		config.Owner = defaultOwner()

@@ -2,17 +2,17 @@ package holdfast
 
 import "github.com/holdfast-go/holdfast/driver"
 
-// A Token is a fencing token, fixed at the grant. It is greater than that of every earlier grant of the key that could not
-// be held together with it: without [WithShared] and [WithLimit], than that of every earlier grant. A resource that remembers the
-// greatest token and refuses smaller ones is safe from a late holder (Kleppmann, "How to do distributed locking", 2016).
+// A Token is a fencing token, fixed at the grant. It is greater than that of every earlier grant of the key that could not be held
+// together with it: without [WithShared] and [WithLimit], than that of every earlier grant. A resource that remembers the greatest
+// token and refuses smaller ones is safe from a late holder (Kleppmann, "How to do distributed locking", 2016).
 //
-// If readers share the key by [WithShared], the resource compares the tokens of all, and remembers those of writers
-// only: two readers at a time are both in time, whatever their tokens. The permits of a semaphore cannot be fenced: see [WithLimit].
+// If readers share the key by [WithShared], the resource compares the tokens of all, and remembers those of writers only: two
+// readers at a time are both in time, whatever their tokens. The permits of a semaphore cannot be fenced: see [WithLimit].
 type Token = driver.Token
 
-// Info is a snapshot of a key: its holder, or several if they share it, and its waiters. It may be outdated when the caller
-// reads it. The fields of the embedded [Holder] describe the oldest grant. Each yields one Info per holder. A field
-// is zero if the engine does not know it.
+// Info is a snapshot of a key: its holder, or several if they share it, and its waiters. It may be outdated when the caller reads
+// it. The fields of the embedded [Holder] describe the oldest grant. Each yields one Info per holder. A field is zero if the
+// engine does not know it.
 //
 // Fields: Key, Held, Holder, Owner, Token, Since, QueuedAt, Data, Lease, LastHeard, Grant, Holders, Shared, Limit, Queue, Stale, Unfenced.
 type Info = driver.Info

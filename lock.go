@@ -14,9 +14,8 @@ import (
 // tie is unexported, or users would see what Lock embeds for engines.
 type tie = driver.Granted
 
-// A Lock is one grant of one key. It is live until its one end, which never changes: see [Lock.Err]. All methods are safe for
-// use by any goroutine, and compare the clocks, so that a process that was stopped sees at its first call that its lock is
-// lost.
+// A Lock is one grant of one key. It is live until its one end, which never changes: see [Lock.Err]. All methods are safe for use
+// by any goroutine, and compare the clocks, so that a process that was stopped sees at its first call that its lock is lost.
 type Lock struct {
 	tie // for driver.HoldOf
 
@@ -75,8 +74,8 @@ func (k *Lock) Done() <-chan struct{} {
 // errNotAcquired is the end of a lock, or of locks, that no client has returned.
 func errNotAcquired() error { return driver.Invalid("lock", "it was not acquired") }
 
-// Err returns nil while the lock is live, and then the reason of its end, which never changes: [ErrReleased], [ErrTTLExpired],
-// or a [*LostError], which matches [ErrLost] and its cause.
+// Err returns nil while the lock is live, and then the reason of its end, which never changes: [ErrReleased], [ErrTTLExpired], or
+// a [*LostError], which matches [ErrLost] and its cause.
 func (k *Lock) Err() error {
 	if k.client == nil {
 		return errNotAcquired()
@@ -103,8 +102,8 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; what Err returns
-// if the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
+// Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; what Err returns if
+// the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
@@ -122,8 +121,7 @@ func (k *Lock) Verify(ctx context.Context) error {
 	return nil
 }
 
-// heed ends the lock if the engine's answer says so. It returns what Err returns if the lock has ended, and otherwise the
-// answer.
+// heed ends the lock if the engine's answer says so. It returns what Err returns if the lock has ended, and otherwise the answer.
 func (k *Lock) heed(ctx context.Context, err error) error {
 	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		k.lose(cause)
@@ -179,8 +177,7 @@ func (k *Lock) delivered(ctx context.Context) error {
 
 func (k *Lock) each() []*Lock { return []*Lock{k} }
 
-// endReleased ends the lock for its holder, if nothing has ended it before, and has the engine
-// told.
+// endReleased ends the lock for its holder, if nothing has ended it before, and has the engine told.
 func (k *Lock) endReleased() {
 	k.check()
 	k.end(ErrReleased, Released)
@@ -194,8 +191,7 @@ func (k *Lock) closed() error {
 	return nil
 }
 
-// grant makes a live lock of what the engine returned, or returns why it is over
-// already.
+// grant makes a live lock of what the engine returned, or returns why it is over already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
 	k.token, k.hold, k.tie = g.Token, g.Hold, driver.NewGranted(k.client.host, g.Hold)
 	if err := g.Lease.Attach(&k.lease, k.check); err != nil {

@@ -3,8 +3,8 @@ package holdfast
 import "context"
 
 // Context returns a context that ends with parent, with the lock, or when the CancelFunc is called. If the lock ended first,
-// context.Cause returns what Err returns. The CancelFunc does not touch the lock; call it when the work is done, to free
-// memory. Err and Done of the context compare the clocks, as all methods of the lock do.
+// context.Cause returns what Err returns. The CancelFunc does not touch the lock; call it when the work is done, to free memory.
+// Err and Done of the context compare the clocks, as all methods of the lock do.
 func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if err := k.Err(); err != nil {
 		return endedContext(parent, err)

@@ -157,8 +157,7 @@ func (l *Locks) Release(ctx context.Context) error {
 
 func (l *Locks) each() []*Lock { return l.All() }
 
-// abandon gives back what was acquired before a failure. Once ctx is done nobody waits
-// for the engine, and hardly before.
+// abandon gives back what was acquired before a failure. Once ctx is done nobody waits for the engine, and hardly before.
 func (l *Locks) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

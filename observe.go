@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// Observe yields the holder of a key: first the present state, then each change of the holders or their data, until ctx ends.
-// That the key is free is a state: Held is false. Waiters are not reported; an Info has no Queue.
+// Observe yields the holder of a key: first the present state, then each change of the holders or their data, until ctx ends. That
+// the key is free is a state: Held is false. Waiters are not reported; an Info has no Queue.
 //
 //	for info, err := range client.Observe(ctx, "leader") {
 //		if err != nil {
@@ -25,13 +25,13 @@ import (
 //
 // When the loop's body returns, the next pair is the newest state: states in between are skipped, the latest never. Nothing is
 // yielded twice in a row. Tokens rise unless the engine was wiped or restored, and an ended grant does not come back; locks of
-// some other programs are exceptions. ZooKeeper and memlock report a change at once, DynamoDB at the next poll. A dead holder
-// is reported until the engine could give the key to another.
+// some other programs are exceptions. ZooKeeper and memlock report a change at once, DynamoDB at the next poll. A dead holder is
+// reported until the engine could give the key to another.
 //
-// Observe goes on over outages and ends of sessions. While the engine is unreachable, the last state is yielded again with
-// Stale set; a state without Stale follows. Observe ends with the error of ctx, [ErrClosed], or an error that a retry would not
-// change, such as [ErrInvalid] or [ErrDenied]. The loop's body may end the loop and call anything. The client asks the engine
-// once per key, however many observe it.
+// Observe goes on over outages and ends of sessions. While the engine is unreachable, the last state is yielded again with Stale
+// set; a state without Stale follows. Observe ends with the error of ctx, [ErrClosed], or an error that a retry would not change,
+// such as [ErrInvalid] or [ErrDenied]. The loop's body may end the loop and call anything. The client asks the engine once per
+// key, however many observe it.
 func (c *Client) Observe(ctx context.Context, key string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if err := c.observe(ctx, key, yield); err != nil {
@@ -143,8 +143,7 @@ func (c *Client) join(key string) (*observation, error) {
 	return o, nil
 }
 
-// leave ends the observation with the last observer. It stays known until it has ended: the
-// next one of the key waits for that.
+// leave ends the observation with the last observer. It stays known until it has ended: the next one of the key waits for that.
 func (c *Client) leave(o *observation) {
 	c.mu.Lock()
 	o.observers--
@@ -164,8 +163,8 @@ func (c *Client) drop(o *observation) {
 	}
 }
 
-// present returns the newest state, nil before the first, a channel that closes when that
-// becomes stale, nil if it is, and one that closes when there is a newer one, or err.
+// present returns the newest state, nil before the first, a channel that closes when that becomes stale, nil if it is, and one
+// that closes when there is a newer one, or err.
 func (o *observation) present() (state *Info, connected, changed <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -223,8 +222,8 @@ func (o *observation) forget() {
 	o.token, o.newest, o.last, o.over = 0, 0, "", false
 }
 
-// withoutRevived leaves out of those who share a key whoever is not new and was left out
-// before: a renewal that comes late may bring back a grant that its holder has given up.
+// withoutRevived leaves out of those who share a key whoever is not new and was left out before: a renewal that comes late may
+// bring back a grant that its holder has given up.
 func (o *observation) withoutRevived(info Info) Info {
 	if !info.Held || info.Unfenced || len(info.Holders) == 0 || o.state == nil {
 		return info
@@ -243,8 +242,7 @@ func (o *observation) withoutRevived(info Info) Info {
 	return driver.Together(info.Key, info.Limit, kept)
 }
 
-// outdated reports whether a state is that of a grant which another has followed, or
-// which nobody has any more.
+// outdated reports whether a state is that of a grant which another has followed, or which nobody has any more.
 func (o *observation) outdated(info Info) bool {
 	switch {
 	case !info.Held, info.Unfenced:

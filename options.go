@@ -30,9 +30,9 @@ type request struct {
 	retry   *Retry
 }
 
-// WithTTL limits how long the lock is held: after d it ends with [ErrTTLExpired], for the holder first and then in the engine.
-// 0, the default, is no limit. In [Client.AcquireAll] it begins when all keys are held. The TTL is independent of the lease,
-// which renews itself.
+// WithTTL limits how long the lock is held: after d it ends with [ErrTTLExpired], for the holder first and then in the engine. 0,
+// the default, is no limit. In [Client.AcquireAll] it begins when all keys are held. The TTL is independent of the lease, which
+// renews itself.
 func WithTTL(d time.Duration) Option { return func(r *request) { r.ttl = d } }
 
 // WithOwner sets the owner name of this hold, 1 to [MaxOwner] bytes of UTF-8 without NUL; the default is the client's.
@@ -40,44 +40,41 @@ func WithOwner(name string) Option {
 	return func(r *request) { r.owner, r.ownerOK = name, true }
 }
 
-// WithData stores data with the hold, at most [MaxData] bytes, [MaxSharedData] if the hold is shared. [Client.Inspect] shows
-// it, [Lock.SetData] replaces it.
+// WithData stores data with the hold, at most [MaxData] bytes, [MaxSharedData] if the hold is shared. [Client.Inspect] shows it,
+// [Lock.SetData] replaces it.
 func WithData(data []byte) Option {
 	data = append([]byte(nil), data...)
 	return func(r *request) { r.data = data }
 }
 
-// WithReclaim ends earlier holds and places in the queue of other clients with the same owner name, with [ErrReclaimed], so
-// that a restarted process need not wait for its own dead lease. It needs [WithOwner], with a name that no two live processes
-// use at a time. If the same client holds the key, the call fails with [ErrHeld].
+// WithReclaim ends earlier holds and places in the queue of other clients with the same owner name, with [ErrReclaimed], so that a
+// restarted process need not wait for its own dead lease. It needs [WithOwner], with a name that no two live processes use at a
+// time. If the same client holds the key, the call fails with [ErrHeld].
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 
 // WithShared shares the key with others that use WithShared, such as readers, and excludes all others. Where the engine keeps a
-// queue, a later request waits behind the earlier ones, whatever their mode. A hold cannot change its mode: release it and
-// acquire again. [Info.Holders] has all who share a key; [Token] says how a resource detects late ones.
+// queue, a later request waits behind the earlier ones, whatever their mode. A hold cannot change its mode: release it and acquire
+// again. [Info.Holders] has all who share a key; [Token] says how a resource detects late ones.
 //
 // A shared hold has at most [MaxSharedData] bytes of data. On DynamoDB at most [MaxLimit] share a key at a time.
 func WithShared() Option { return func(r *request) { r.shared = true } }
 
-// WithLimit makes the key a semaphore of n permits, of which this takes one: at most n hold
-// the key at a time. n is from 1 to [MaxLimit]. The engine remembers it while anybody holds
-// the key or waits for it; meanwhile a call with another n, or without WithLimit, fails with
-// a [*MismatchError]. On DynamoDB nothing shows that somebody waits. So once nobody holds the
-// key, another call may use it in another way before a waiter looks again, and the waiter
-// then fails in the same way. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
-// WithLimit and [WithShared] do not go together.
+// WithLimit makes the key a semaphore of n permits, of which this takes one: at most n hold the key at a time. n is from 1 to
+// [MaxLimit]. The engine remembers it while anybody holds the key or waits for it; meanwhile a call with another n, or without
+// WithLimit, fails with a [*MismatchError]. On DynamoDB nothing shows that somebody waits. So once nobody holds the key, another
+// call may use it in another way before a waiter looks again, and the waiter then fails in the same way. A permit is a [Lock] like
+// any other, with at most [MaxSharedData] bytes of data; WithLimit and [WithShared] do not go together.
 //
-// A permit cannot be fenced. Its token tells it from others, but a greater token does not
-// make a smaller one late: both may be live. Where each of n holders needs a token that
-// protects, or a number of its own, let [Client.AcquireAny] take one of n keys.
+// A permit cannot be fenced. Its token tells it from others, but a greater token does not make a smaller one late: both may be
+// live. Where each of n holders needs a token that protects, or a number of its own, let [Client.AcquireAny] take one of n keys.
 func WithLimit(n int) Option { return func(r *request) { r.limit, r.limitOK = n, true } }
 
 // WithRetry sets how transient failures of the engine are retried, and the delays between passes of [Client.AcquireAny] and
 // [Client.AcquireAll]. The default retries until ctx ends.
 func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry } }
 
-// WithWait bounds the wait for holders, in [Client.AcquireAll] for all together. See [Client.Acquire] for the error. The
-// default is to wait until ctx ends. Calls that do not wait, such as [Client.TryAcquire], refuse it.
+// WithWait bounds the wait for holders, in [Client.AcquireAll] for all together. See [Client.Acquire] for the error. The default
+// is to wait until ctx ends. Calls that do not wait, such as [Client.TryAcquire], refuse it.
 func WithWait(d time.Duration) Option {
 	return func(r *request) { r.wait, r.waitOK = d, true }
 }
@@ -88,16 +85,16 @@ func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
 // yielding is for a candidate that has just led.
 func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
 
-// A Retry says how often a failure is retried, and after what delays. Delays double from Initial to Max, each varied by a
-// quarter. A delay may end early because the engine is reachable again; that try does not count, once per try that counts.
+// A Retry says how often a failure is retried, and after what delays. Delays double from Initial to Max, each varied by a quarter.
+// A delay may end early because the engine is reachable again; that try does not count, once per try that counts.
 type Retry struct {
 	Attempts int           // tries in all, the first included; 0: no limit
 	Initial  time.Duration // first delay; 0: 100 ms
 	Max      time.Duration // largest delay; 0: 5 s, or Initial if that is more
 	Total    time.Duration // no try starts later than this after the first; 0: no limit
 
-	// Delay, if set, replaces Initial and Max: it returns the delay after a number of failed tries, or false to stop. It must
-	// not call Close.
+	// Delay, if set, replaces Initial and Max: it returns the delay after a number of failed tries, or false to stop. It must not
+	// call Close.
 	Delay func(attempt int) (time.Duration, bool)
 }
 
@@ -126,8 +123,7 @@ func (r *Retry) validate() error {
 	return nil
 }
 
-// newRequest applies opts and checks everything that can be checked without
-// the engine, by the same rules for all of them.
+// newRequest applies opts and checks everything that can be checked without the engine, by the same rules for all of them.
 func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 	r := &request{key: key}
 	for _, opt := range opts {

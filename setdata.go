@@ -8,17 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// SetData replaces the data that [WithData] stored. Others read it by [Client.Inspect], [Client.List] and [Client.Observe].
-// Data has at most [MaxData] bytes, [MaxSharedData] if the hold is shared, and is copied; empty data removes it. The write is
+// SetData replaces the data that [WithData] stored. Others read it by [Client.Inspect], [Client.List] and [Client.Observe]. Data
+// has at most [MaxData] bytes, [MaxSharedData] if the hold is shared, and is copied; empty data removes it. The write is
 // conditional on this grant and never touches another. Calls on one lock run one after the other; the last one wins.
 //
-// SetData waits until the engine has confirmed, through outages, until ctx or the lock ends. It returns nil if every later
-// Inspect and List shows the new data; what Err returns if the lock ends; an [*InvalidError] if data is too large; and
-// otherwise ctx's error with what prevented the confirmation. After an error the new data may still appear, but never after
-// that of a later SetData, and never after the grant.
+// SetData waits until the engine has confirmed, through outages, until ctx or the lock ends. It returns nil if every later Inspect
+// and List shows the new data; what Err returns if the lock ends; an [*InvalidError] if data is too large; and otherwise ctx's
+// error with what prevented the confirmation. After an error the new data may still appear, but never after that of a later
+// SetData, and never after the grant.
 //
-// A call costs one write. On ZooKeeper it also wakes the next waiters; DynamoDB charges it, and each later heartbeat, by the
-// size of the item.
+// A call costs one write. On ZooKeeper it also wakes the next waiters; DynamoDB charges it, and each later heartbeat, by the size
+// of the item.
 func (k *Lock) SetData(ctx context.Context, data []byte) error {
 	if err := k.setData(ctx, data); err != nil {
 		return failed("set data", k.key, err)

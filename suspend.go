@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// clockLook is how often a client with locks compares its clocks. Timers run on the monotonic clock, which stands still while
-// the machine is suspended: they fire late after a suspend. This look ends overdue locks within a second.
+// clockLook is how often a client with locks compares its clocks. Timers run on the monotonic clock, which stands still while the
+// machine is suspended: they fire late after a suspend. This look ends overdue locks within a second.
 const clockLook = time.Second
 
-// watchClocksLocked starts the timer of the next look if there are locks. The timer is not stopped with the last
-// lock, which costs less where locks are short.
+// watchClocksLocked starts the timer of the next look if there are locks. The timer is not stopped with the last lock, which costs
+// less where locks are short.
 func (c *Client) watchClocksLocked() {
 	if c.clockTimer == nil && len(c.held) > 0 {
 		c.clockTimer = c.clock.AfterFunc(clockLook, c.compareClocks)

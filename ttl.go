@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails
-// with what Err returns if the lock has ended: nothing brings it back.
+// Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails with what Err returns if the lock has ended: nothing
+// brings it back.
 func (k *Lock) Extend(d time.Duration) error {
 	if d < 0 {
 		return failed("extend", k.key, driver.Invalid("TTL", "%v is negative", d))
