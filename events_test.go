@@ -169,17 +169,6 @@ func TestEventKindNames(t *testing.T) {
 	}
 }
 
-// Events read from a queue that is being closed have no gap.
-func TestQueueClosedWhileItIsRead(t *testing.T) {
-	for range 2000 {
-		for i, seq := range holdfast.ReadWhileClosed(8) {
-			if seq != uint64(i) {
-				t.Fatalf("event %d was read, and not the one before", seq)
-			}
-		}
-	}
-}
-
 // The connection is reported for as long as Close waits for a lead, whose lock lives on.
 func TestConnectionWhileCloseWaitsForLead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
