@@ -106,7 +106,8 @@ type Ender interface {
 	// under way are given up when it has returned; then Close is called.
 	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
 	//  2. It retries while the engine is unreachable, and returns soon after the end of ctx.
-	//  3. Its error says what was not confirmed. Release is not called for holds that Close has ended.
+	//  3. Its error says what was not confirmed. Then Release is called for each hold for which it has not been, with a ctx that
+	//     has ended: it returns nil if that hold is known to be given back, and does not wait.
 	EndSession(ctx context.Context) error
 }
 

@@ -48,6 +48,7 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 			Notice:       h.lease/4 + soon,
 			AnyKey:       true,
 			Shares:       mode == dynamolock.FailOpen,
+			Unknown:      unknown[mode],
 			Tokenless:    mode == dynamolock.FailClosed,
 			NeverExpires: mode != dynamolock.FailOpen,
 		}
@@ -155,4 +156,11 @@ func wholeNumber(v types.AttributeValue) int64 {
 	}
 	whole, _ := strconv.ParseInt(n.Value, 10, 64)
 	return whole
+}
+
+// unknown has the fields of Info that DynamoDB does not know.
+var unknown = map[dynamolock.Mode][]string{
+	dynamolock.FailOpen:         {"QueuedAt"},
+	dynamolock.FailClosed:       {"QueuedAt", "Since", "Lease", "LastHeard"},
+	dynamolock.FailClosedFenced: {"QueuedAt", "Lease", "LastHeard"},
 }

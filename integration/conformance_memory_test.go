@@ -19,6 +19,7 @@ func memoryEngine(*testing.T) (locktest.Engine, string) {
 		Soon:    20 * time.Second,
 		Ordered: true,
 		Shares:  true,
+		Unknown: []string{"LastHeard"},
 	}, "this process"
 }
 

@@ -45,6 +45,7 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 			Ordered:    true,
 			Shares:     names != zklock.CuratorLatchNames,
 			Heartbeats: locktest.PerSession,
+			Unknown:    []string{"Since", "LastHeard"},
 		}, string(target.Source()) + versionOf(t, addr)
 	}
 }

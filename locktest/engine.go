@@ -65,6 +65,9 @@ type Engine struct {
 	// the suite insists that both are refused before anything is sent.
 	Shares bool
 
+	// Unknown names the fields of holdfast.Info, Holder and Waiter that the engine does not know.
+	Unknown []string
+
 	// Heartbeats says which heartbeats the engine reports ([driver.Host.Heartbeat]);
 	// it sends several per lease.
 	Heartbeats Heartbeats

@@ -41,6 +41,7 @@ func newDynamoEngine(l fault) Engine {
 		Heartbeats: PerLock,
 		AnyKey:     true,
 		Shares:     true,
+		Unknown:    []string{"QueuedAt"},
 	}
 	if l.set != nil {
 		l.set(&e)

@@ -74,6 +74,7 @@ func newEngine(l fault) Engine {
 		Soon:   10 * time.Millisecond, Late: 10 * time.Millisecond,
 		Ordered: true,
 		Shares:  true,
+		Unknown: []string{"LastHeard"},
 	}
 	if l.set != nil {
 		l.set(&e)

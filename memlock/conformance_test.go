@@ -24,6 +24,7 @@ func TestConformance(t *testing.T) {
 		Late:    10 * time.Millisecond,
 		Ordered: true,
 		Shares:  true,
+		Unknown: []string{"LastHeard"},
 	})
 }
 

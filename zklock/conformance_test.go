@@ -39,6 +39,7 @@ func TestConformance(t *testing.T) {
 					Soon:       time.Second,
 					Late:       time.Duration(3+member) * time.Second, // see virtual
 					Ordered:    true,
+					Unknown:    []string{"Since", "LastHeard"},
 					Shares:     names != zklock.CuratorLatchNames,
 					Heartbeats: locktest.PerSession,
 				})
