@@ -2,6 +2,11 @@ package main
 
 // What the root package does for all engines, taken out.
 var contractMutants = []mutant{
+	{"R5", "a wait that is too short for an answer names no holder", dynamoDB, change{
+		"acquire.go",
+		`case unasked == nil && info.Held:`,
+		`case false && unasked == nil && info.Held:`,
+	}, nil},
 	{"R7", "several keys are taken in the order given", zooKeeper, change{
 		"all.go",
 		`return strings.Compare(a.key, b.key)`,
