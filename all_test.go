@@ -89,7 +89,7 @@ func TestAcquireAllFails(t *testing.T) {
 		}
 		mustClose(t, l)
 		if len(failed) != 1 || failed[0].Key != at || !strings.HasSuffix(err.Error(), failed[0].Err.Error()) {
-			t.Errorf("denied at %q: %v; hooks were told %+v", at, err, failed)
+			t.Errorf("denied at %q: %v; events: %+v", at, err, failed)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestAcquireAllBeginsAnew(t *testing.T) {
 				}
 				mustClose(t, l)
 				if len(failed) != 1 || failed[0].Key != "b" || !errors.Is(failed[0].Err, c.cause) {
-					t.Errorf("hooks were told %+v", failed)
+					t.Errorf("events: %+v", failed)
 				}
 			})
 		})

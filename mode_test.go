@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The engine is told how a key is to be shared, and the lock and the hooks say it.
+// The engine is told how a key is to be shared, and the lock says it.
 func TestMode(t *testing.T) {
 	for _, c := range []struct {
 		opt  holdfast.Option
@@ -192,7 +192,7 @@ func TestObserveSharers(t *testing.T) {
 			}
 		}
 		if want := []int{3, 2, 3, 1, 3, 0, 1, 1}; !slices.Equal(seen, want) {
-			t.Errorf("hooks: %v, want %v", seen, want)
+			t.Errorf("events: %v, want %v", seen, want)
 		}
 		mustClose(t, l)
 	})

@@ -94,7 +94,7 @@ type observation struct {
 	feed      *feed
 	observers int // guarded by the client's mu; 0: it is ending, and nobody joins it
 	end       context.CancelFunc
-	ended     chan struct{} // closed when the engine's Observe has returned, and hooks know
+	ended     chan struct{} // closed after ObserveEnded
 
 	mu        strict.Mutex[strict.Observation]
 	state     *Info           // nil before the first
