@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -21,38 +20,26 @@ var errWaited = errors.New("wait elapsed")
 // errAway is why a try has ended that was given no answer for a lease.
 var errAway = fmt.Errorf("%w: no answer for a lease", ErrDisconnected)
 
-// holderTimeout bounds the question who holds a key that was waited for in
-// vain: worth a round trip, not worth an outage.
+// holderTimeout bounds the question for the holder after a wait has elapsed.
 const holderTimeout = 250 * time.Millisecond
 
-// Acquire takes the lock of key, waiting for it as long as ctx allows. ctx
-// bounds only the wait, never the hold.
+// Acquire takes the lock of key, and waits as long as ctx allows. ctx bounds only the wait, never the hold.
 //
-// When ctx ends, Acquire returns at once with an error that matches ctx.Err()
-// and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
-// begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
-// [ErrNames] (on ZooKeeper, of programs with other names), [ErrDenied],
-// [ErrReclaimed] (another client with the same owner name took over this
-// place by [WithReclaim]), and the engine's own. When [WithWait] has elapsed, the error
-// is a [*HeldError]; or it matches [ErrDisconnected] if the engine could not be reached,
-// context.DeadlineExceeded if nobody holds the key but the engine did not answer in
-// time, or the cause, such as [ErrLeaseExpired], of a grant that ended before it could
-// be handed out.
-//
-// Locks are not re-entrant: a second Acquire of a key that this client holds waits like
-// anybody else's, and logs a warning.
+// When ctx ends, Acquire returns at once; its error matches ctx.Err() and [ErrHeld] or [ErrDisconnected]. The client undoes in the
+// background what the call had begun. When [WithWait] elapses, the error is a [*HeldError], or [ErrDisconnected] if the engine has
+// not answered. Other errors: [ErrInvalid], [ErrClosed], [ErrNames] (on ZooKeeper, of programs with other names), [ErrDenied], [ErrReclaimed] (another
+// client with the same owner name took this place by [WithReclaim]), and the engine's own.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, true, opts)
 }
 
-// TryAcquire takes the lock of key if nobody has it, and fails with a [*HeldError] otherwise. It does not wait for a live holder. It
-// does wait for the engine's answer, even while the connection is lost, for as long as ctx and [WithRetry] allow, and for a session
-// timeout (on DynamoDB, a lease) at most: then the error matches [ErrDisconnected]. Errors are those of Acquire.
+// TryAcquire takes the lock of key if it is free, and otherwise fails with a [*HeldError]. It waits for the engine's answer as
+// long as ctx and [WithRetry] allow, for one lease at most, and then fails with [ErrDisconnected]. Other errors are those of
+// Acquire.
 //
-// On DynamoDB no lease ends by itself: in mode FailOpen a try takes over from a dead holder after it has seen no heartbeat for the
-// holder's lease. If the last heartbeat, by the holder's clock, is older than the lease, the try watches the key for that lease at most;
-// the first heartbeat ends the watch with the [*HeldError]. Tries of the key of a dead holder whose clock is fast are refused until that
-// time has passed.
+// DynamoDB does not report that a holder died. If the last heartbeat of a holder is older than its lease, by the holder's clock,
+// TryAcquire watches the key for that lease at most (mode FailOpen). It takes the key over if no heartbeat comes, and otherwise
+// fails with the HeldError.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, false, opts)
 }
@@ -72,7 +59,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	}
 	defer done()
 	a := c.feed.started(key, r, wait)
-	defer a.unwind()
+	defer a.failed(errUnwound)
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
 	lock, err := c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
@@ -89,8 +76,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	return nil, err
 }
 
-// unfinished adds to the error of acquireKey why there was no further try: the call's ctx or the wait
-// has ended.
+// unfinished adds to the error of acquireKey why there was no further try: the call's ctx or the wait has ended.
 func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err error) error {
 	switch {
 	case callCtx.Err() != nil:
@@ -101,27 +87,19 @@ func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err er
 	return err
 }
 
-// waited is the error of a wait that has elapsed.
+// waited is the error of a wait that has elapsed: a HeldError if the engine can name a holder.
 func (c *Client) waited(ctx context.Context, r *request, err error) error {
-	var held *HeldError
-	known := errors.As(err, &held)
-	// Its session may have ended while it waited, and its place in the queue with it.
-	retried := errors.Is(err, ErrDisconnected) || lossCause(err) != nil && !errors.Is(err, ErrReclaimed)
-	if !known && !retried {
-		return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
 	defer cancel()
+	var held *HeldError
 	info, unasked := c.engine.Inspect(ctx, r.key)
 	switch {
 	case unasked == nil && info.Held:
 		errors.As(driver.Held(info), &held)
 		held.Own = c.own(r) != nil
 		return held
-	case known:
+	case errors.As(err, &held):
 		return held
-	case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast
-		return fmt.Errorf("%w after %v, before the engine had answered: %w", errWaited, r.wait, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 }
@@ -129,12 +107,10 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 // acquireKey asks the engine for one key until there is a grant or an error that stands.
 func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && slices.ContainsFunc(c.live(r.key), func(k *Lock) bool { return k.owner == r.owner }) {
-		return nil, driver.Held(Info{Key: r.key, Held: true, Owner: r.owner})
+		return nil, driver.Held(Info{Key: r.key, Held: true, Holder: Holder{Owner: r.owner}})
 	}
-	if wait && c.log.Enabled(ctx, slog.LevelWarn) {
-		if k := c.own(r); k != nil {
-			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
-		}
+	if k := c.own(r); wait && k != nil {
+		c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -150,10 +126,13 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			Reclaim: r.reclaim,
 			Yield:   r.yield,
 			Retry:   again,
-			Queued:  c.queued(r, a),
-			Behind:  behind,
-			Lost:    k.lose,
-			Asked:   k.ask,
+			Queued: func(ahead int) {
+				a.queued(r.key, ahead)
+				c.log.Debug("waiting in the queue", "key", r.key, "owner", r.owner, "ahead", ahead)
+			},
+			Behind: behind,
+			Lost:   k.lose,
+			Asked:  k.ask,
 		})
 		if err != nil {
 			if held := (*HeldError)(nil); errors.As(err, &held) {
@@ -164,11 +143,10 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 		c.register(k)
 		err = k.grant(grant, r.ttl, a)
 		if err == nil {
-			c.logGrant(k)
+			c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
 		}
-		// The grant was over before it could be handed out: the process was
-		// stopped, or somebody broke it at once. Start over.
+		// The grant was over before it could be handed out: the process was stopped, or somebody broke it at once. Start over.
 		k.void(err)
 		c.lockEnded(k)
 		if errors.Is(err, ErrReclaimed) {
@@ -190,40 +168,12 @@ func (c *Client) behind(r *request) func(driver.Mode) {
 	}
 }
 
-// errCallUnwound is why an acquisition has failed during which a Retry.Delay or a log handler has panicked or ended the goroutine.
-var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay or a log handler did not return: it panicked or ended its goroutine")
+// errUnwound is the outcome of a call in which a function of the caller did not return, such as Retry.Delay.
+var errUnwound = errors.New("holdfast: a function of the caller did not return: it panicked or ended its goroutine")
 
-// unwind is for the end of a call, however that comes.
-func (a *acquisition) unwind() {
-	if a == nil {
-		return
-	}
-	a.feed.mu.Lock()
-	over := a.over
-	a.feed.mu.Unlock()
-	if !over {
-		a.failed(errCallUnwound)
-	}
-}
-
-// logGrant logs a grant. If the handler panics, nobody will know of the lock.
-func (c *Client) logGrant(k *Lock) {
-	logged := false
-	defer func() {
-		if !logged {
-			k.endReleased()
-		}
-	}()
-	c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	logged = true
-}
-
-// AcquireAny takes the lock of one of keys: the first in the order given, or
-// shuffled by [WithRandomOrder], that nobody has. If none is free it fails with
-// an error that joins the [*HeldError] of each; with [WithWait] or [WithRetry]
-// it makes further passes, after the delays of the Retry, until the wait has
-// elapsed or the Retry ends. It never stands in a queue. In the end it watches holders that seem
-// to be dead, of all keys at the same time, as [Client.TryAcquire] does. Other errors are those of Acquire.
+// AcquireAny takes the lock of the first free key, in the given order or shuffled by [WithRandomOrder]. If none is free, it fails
+// with an error that joins the [*HeldError] of each. [WithWait] or [WithRetry] allow further passes, after the delays of the
+// Retry. It never joins a queue. It watches silent holders as [Client.TryAcquire] does. Other errors are those of Acquire.
 func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
 	fail := func(err error) (*Lock, error) {
 		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)
@@ -250,7 +200,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 		r.passes = again
 	}
 	a := c.feed.started("", first, again)
-	defer a.unwind()
+	defer a.failed(errUnwound)
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
 	lock, err := c.tryAny(callCtx, waitCtx, requests, a, again)
@@ -275,7 +225,7 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	began := time.Now()
-	var before []error // what the last whole pass said
+	var before []error // the results of the last whole pass
 	watched := false
 	for {
 		if first.shuffle {

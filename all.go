@@ -13,40 +13,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// AcquireAll takes the locks of all keys, or none, waiting for them as long as ctx
-// allows. ctx bounds only the wait, never the hold; [WithWait] bounds the wait for all
-// keys together. The keys may be any of one client, in any order, but no key may be there
-// twice.
+// AcquireAll takes the locks of all keys, or none, and waits as long as ctx and [WithWait] allow for all together. No key may
+// occur twice.
 //
-// It takes one key after the other, in the order of their bytes and not in the order
-// given, so that calls with keys in common do not wait for each other in a circle. While
-// it waits for a key it holds those before it. What it returns was live as a whole: when
-// one of them is lost during the wait for another, AcquireAll gives all of them back and
-// begins anew, after the delay and as often as [WithRetry] says.
+// It takes the keys in the order of their bytes, so that calls with keys in common do not deadlock, and holds the first keys while
+// it waits for the next. If one of the locks is lost meanwhile, AcquireAll releases all and starts again, as [WithRetry] says.
+// Programs that call Acquire or AcquireAll while they hold other locks can still deadlock, and so can programs that use different
+// names for one lock.
 //
-// The order cannot help a program that waits for more while it holds something: calls of
-// Acquire or AcquireAll under other locks can still deadlock. Nor does it help where
-// programs have different names for the same lock, as a relative key and a path.
+// [WithOwner], [WithData] and [WithReclaim] apply to each key. [WithRetry] counts the failures of all keys. [WithTTL] begins when
+// all keys are held. OnEvent receives an acquisition for each key.
 //
-// [WithOwner], [WithData] and [WithReclaim] apply to each key. The Retry is that of the
-// whole call: its Attempts count the failures of all keys. A [WithTTL] begins when all
-// keys are held. Hooks see an acquisition for each key, one after the other.
-//
-// When AcquireAll fails, every lock that it had taken has ended, and has been given back
-// or is given back in the background: it waits for the engine's confirmation while ctx
-// and WithWait last, for 1 s at most. Errors are those of [Client.Acquire], with the key
-// at which it failed. It fails with [ErrLost] and the cause if a lock was lost during the
-// wait for another and there is no further try, and without a further try if the cause is
-// [ErrReclaimed].
+// When AcquireAll fails, all its locks have ended. It waits for the engine to confirm that while ctx and WithWait last, for 1 s at
+// most. Errors are those of [Client.Acquire], or [ErrLost] with its cause if a lock was lost during the wait for another.
 func (c *Client) AcquireAll(ctx context.Context, keys []string, opts ...Option) (*Locks, error) {
 	return c.acquireAll(ctx, keys, true, opts)
 }
 
-// TryAcquireAll takes the locks of all keys if nobody has any of them, and fails with the
-// [*HeldError] of one of those that are held otherwise. Until it has found that out, it
-// may hold others of the keys for a moment. It does not wait for a live holder, but it does wait for the engine's answers, as
-// [Client.TryAcquire] does. It watches the holders of all keys that seem to be dead at the same time, and holds none of the keys
-// meanwhile. The rest is as with [Client.AcquireAll].
+// TryAcquireAll takes the locks of all keys if all are free, and otherwise fails with the [*HeldError] of one. It may hold some of
+// the keys for a moment. It waits for answers and watches silent holders as [Client.TryAcquire] does. The rest is as with
+// [Client.AcquireAll].
 func (c *Client) TryAcquireAll(ctx context.Context, keys []string, opts ...Option) (*Locks, error) {
 	return c.acquireAll(ctx, keys, false, opts)
 }
@@ -89,8 +75,8 @@ func (c *Client) acquireAll(ctx context.Context, keys []string, wait bool, opts 
 	}
 }
 
-// newRequests checks the input of all keys, and returns a request for each, sorted, and
-// the TTL, which is none of theirs since it begins later.
+// newRequests checks the input of all keys, and returns a request for each, sorted, and the TTL, which is none of theirs since it
+// begins later.
 func (c *Client) newRequests(keys []string, wait bool, opts []Option) ([]*request, time.Duration, error) {
 	if len(keys) == 0 {
 		return nil, 0, driver.Invalid("keys", "there are none")
@@ -117,52 +103,57 @@ func (c *Client) newRequests(keys []string, wait bool, opts []Option) ([]*reques
 	return requests, ttl, nil
 }
 
-// tryAll takes the keys, one after the other. If that fails, it gives back what it has;
-// again says that it is worth another try: a lock was lost while others were waited for.
+// tryAll takes the keys, one after the other. If that fails, it gives back what it has; again says that it is worth another try: a
+// lock was lost while others were waited for.
 func (c *Client) tryAll(
 	callCtx, waitCtx context.Context, requests []*request, ttl time.Duration, wait bool, loop *backoff.Loop,
 ) (_ *Locks, again bool, _ error) {
 	locks := newLocks(len(requests))
-	over := false
-	var a *acquisition
+	complete := false
 	defer func() {
-		if !over { // a Retry.Delay or a log handler has panicked: nobody else knows of these locks
+		if !complete { // also if Retry.Delay has panicked
 			locks.abandon(waitCtx)
-			a.unwind()
 		}
 	}()
 	for _, r := range requests {
-		a = c.feed.started(r.key, r, wait)
-		ctx, cancel := locks.follow(waitCtx)
-		lock, err := c.acquireKey(ctx, r, a, wait, loop)
-		cancel()
-		if err == nil {
-			locks.add(lock)
-			continue
+		lock, err := c.acquireOne(callCtx, waitCtx, r, locks, wait, loop)
+		if err != nil {
+			return nil, locks.Err() != nil && waitCtx.Err() == nil && c.again(r, locks.Err()), err
 		}
-		lost := locks.Err()
-		locks.abandon(waitCtx)
-		if lost != nil && waitCtx.Err() == nil {
-			err, again = lost, c.again(r, lost)
-		} else {
-			err = c.unfinished(callCtx, waitCtx, r, err)
-		}
-		err = &keyError{r.key, err}
-		a.failed(err)
-		over = true
-		return nil, again, err
+		locks.add(lock)
 	}
-	over = true
 	if locks.Extend(ttl) != nil { // one is over already
-		lost := locks.Err()
-		locks.abandon(waitCtx)
-		return nil, c.again(requests[0], lost), lost
+		return nil, c.again(requests[0], locks.Err()), locks.Err()
 	}
+	complete = true
 	return locks, false, nil
 }
 
-// again reports whether the loss of a lock that was held while others were waited for is
-// worth another try.
+// acquireOne takes one of the keys. It gives up when one of the locks before it ends.
+func (c *Client) acquireOne(
+	callCtx, waitCtx context.Context, r *request, before *Locks, wait bool, loop *backoff.Loop,
+) (*Lock, error) {
+	a := c.feed.started(r.key, r, wait)
+	defer a.failed(errUnwound)
+	ctx, cancel := context.WithCancelCause(waitCtx)
+	defer cancel(nil)
+	stop := context.AfterFunc(before.live, func() { cancel(context.Cause(before.live)) })
+	defer stop()
+	lock, err := c.acquireKey(ctx, r, a, wait, loop)
+	if err == nil {
+		return lock, nil
+	}
+	if lost := before.Err(); lost != nil && waitCtx.Err() == nil {
+		err = lost
+	} else {
+		err = c.unfinished(callCtx, waitCtx, r, err)
+	}
+	err = &keyError{r.key, err}
+	a.failed(err)
+	return nil, err
+}
+
+// again reports whether the loss of a lock that was held while others were waited for is worth another try.
 func (c *Client) again(r *request, lost error) bool {
 	if errors.Is(lost, ErrReclaimed) {
 		return false // as in Acquire: or two would take it from each other in turn

@@ -20,7 +20,7 @@ func until(key string) func(context.Context, *driver.Request) error {
 			return nil
 		}
 		<-ctx.Done()
-		return driver.Held(driver.Info{Key: key, Held: true, Owner: "somebody"})
+		return driver.Held(driver.Info{Key: key, Held: true, Holder: driver.Holder{Owner: "somebody"}})
 	}
 }
 
@@ -73,13 +73,13 @@ func TestAcquireAllOrder(t *testing.T) {
 // A failure at any key gives back what was taken before it, and says at which key.
 func TestAcquireAllFails(t *testing.T) {
 	for i, at := range []string{"a", "b", "c"} {
-		var failed []holdfast.Acquisition
+		var failed []holdfast.Event
 		l, s := openStory(t, func(_ context.Context, req *driver.Request) error {
 			if req.Key == at {
 				return holdfast.ErrDenied
 			}
 			return nil
-		}, holdfast.Hooks{Failed: func(a holdfast.Acquisition) { failed = append(failed, a) }})
+		}, only(func(e holdfast.Event) { failed = append(failed, e) }, holdfast.Failed))
 		locks, err := l.AcquireAll(t.Context(), []string{"c", "b", "a"})
 		if locks != nil || !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), fmt.Sprintf("%q", at)) {
 			t.Errorf("denied at %q: %v, %v", at, locks, err)
@@ -89,7 +89,7 @@ func TestAcquireAllFails(t *testing.T) {
 		}
 		mustClose(t, l)
 		if len(failed) != 1 || failed[0].Key != at || !strings.HasSuffix(err.Error(), failed[0].Err.Error()) {
-			t.Errorf("denied at %q: %v; hooks were told %+v", at, err, failed)
+			t.Errorf("denied at %q: %v; events: %+v", at, err, failed)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestAcquireAllGivesBack(t *testing.T) {
 	}{
 		{"confirmed", 300 * time.Millisecond, time.Hour, nil, holdfast.ErrDenied, 1300 * time.Millisecond},
 		{"silent", time.Hour, time.Hour, nil, holdfast.ErrDenied, 2 * time.Second},
-		{"ctx ends meanwhile", time.Hour, 1500 * time.Millisecond, nil, context.DeadlineExceeded, 1500 * time.Millisecond},
+		{"ctx ends meanwhile", time.Hour, 1500 * time.Millisecond, nil, holdfast.ErrDenied, 1500 * time.Millisecond},
 		{"ctx has ended", time.Hour, 500 * time.Millisecond, nil, context.DeadlineExceeded, 500 * time.Millisecond},
 		{
 			"the wait has elapsed", time.Hour, time.Hour,
@@ -176,7 +176,7 @@ func TestAcquireAllBeginsAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				passes := 0
-				var failed []holdfast.Acquisition
+				var failed []holdfast.Event
 				l, s := openStory(t, func(ctx context.Context, req *driver.Request) error {
 					if req.Key == "b" {
 						if passes++; passes == 1 {
@@ -184,7 +184,7 @@ func TestAcquireAllBeginsAnew(t *testing.T) {
 						}
 					}
 					return nil
-				}, holdfast.Hooks{Failed: func(a holdfast.Acquisition) { failed = append(failed, a) }})
+				}, only(func(e holdfast.Event) { failed = append(failed, e) }, holdfast.Failed))
 				time.AfterFunc(time.Second, func() { s.lose("a", c.cause) })
 				locks, err := l.AcquireAll(t.Context(), []string{"a", "b"}, holdfast.WithRetry(c.retry))
 				if !errors.Is(err, c.want) || errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrHeld) {
@@ -207,7 +207,7 @@ func TestAcquireAllBeginsAnew(t *testing.T) {
 				}
 				mustClose(t, l)
 				if len(failed) != 1 || failed[0].Key != "b" || !errors.Is(failed[0].Err, c.cause) {
-					t.Errorf("hooks were told %+v", failed)
+					t.Errorf("events: %+v", failed)
 				}
 			})
 		})

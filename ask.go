@@ -2,21 +2,17 @@ package holdfast
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Ask asks the holder of the grant that info describes, as returned by Inspect or List or
-// in a HeldError, to let go: [Lock.Asked] closes there. It is a wish. Nothing ends, and what
-// comes of it is up to the holder's program; [Client.Break] asks nobody. It reaches no later
-// grant, not even one of the same owner: [ErrChanged] if the grant is gone by now. Of several
-// that share the key it is the oldest, as for Break; [Info.Each] yields each.
+// Ask asks the holder of the grant that info describes to release it: [Lock.Asked] closes there. info comes from Inspect, List or
+// a HeldError; of several holders of a key, Ask reaches the oldest ([Info.Each] yields each). The holder's program decides what
+// follows. [Client.Break] ends a grant without asking.
 //
-// It returns once the engine has recorded the wish, not once the holder has heard of it. A holder
-// that is cut off hears of it when it is back, if it has its lock then. To ask again changes
-// nothing. Other errors: [ErrInvalid] if info describes no grant, [ErrClosed],
-// [ErrDisconnected] with ctx's error, [ErrDenied], and the engine's own.
+// Ask returns when the engine has recorded the request. A holder that is cut off learns of it when it is connected again. To ask
+// again changes nothing. A later grant is never asked: Ask fails with [ErrChanged] if the grant is gone. Other errors are
+// [ErrInvalid] if info describes no grant, [ErrClosed], [ErrDisconnected] with ctx's error, and [ErrDenied].
 func (c *Client) Ask(ctx context.Context, info Info) error {
 	if err := c.onGrant(ctx, info, driver.Driver.Ask); err != nil {
 		return failed("ask", info.Key, err)
@@ -25,11 +21,9 @@ func (c *Client) Ask(ctx context.Context, info Info) error {
 	return nil
 }
 
-// Asked returns a channel that is closed when somebody has asked, by [Client.Ask] or in the
-// form of another program, that the holder let go. The lock lives on, and whether to do so is
-// up to the holder: finish the piece of work at hand, then call Release, say. It is closed
-// once, however often somebody asks, and stays open if nobody has asked before the lock
-// ended. See [Events.Asked] and [Hooks].
+// Asked returns a channel that closes when another client, or another program in its own form, asks for the lock: see
+// [Client.Ask]. The lock lives on; finish the piece of work at hand and call Release, for example. The channel stays open if the
+// lock ends first.
 func (k *Lock) Asked() <-chan struct{} {
 	k.check()
 	if k.client == nil {
@@ -54,48 +48,15 @@ func (k *Lock) ask() {
 	}
 }
 
-// tellLocked tells the holder that somebody has asked for its lock, if that is so and the
-// lock is live.
+// tellLocked reports a request for the lock if there is one and the lock is live.
 func (k *Lock) tellLocked() {
 	if !k.wanted || !k.granted || k.err != nil {
 		return
 	}
-	k.client.feed.asked(k) // before the channel closes, as for the end of a lock
+	k.client.feed.emit(k.event(Asked, nil), k.grantedAt) // before the channel closes, as for the end of a lock
+	k.client.log.Info("another client asks for the lock", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 	if k.asked == nil {
 		k.asked = make(chan struct{})
 	}
 	close(k.asked)
-}
-
-// A Wish is that of somebody who has asked for a lock, by [Client.Ask] or in the form of
-// another program. Who that is, no engine records.
-type Wish struct {
-	ID    uint64 // of the acquisition
-	Time  time.Time
-	Key   string
-	Owner string // of the hold
-	Token Token
-	Held  time.Duration // from the grant to Time
-}
-
-// asked reports that somebody has asked for a live lock. It logs on a goroutine, as engines
-// report from under their locks.
-func (f *feed) asked(k *Lock) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return
-	}
-	event := f.stampLocked(Event{Kind: Asked, Key: k.key, Owner: k.owner, Token: k.token})
-	for e := range f.subs {
-		e.asked.push(event)
-	}
-	callLocked(f, f.hooks.Asked, Wish{
-		ID: k.id, Time: event.Time, Key: k.key, Owner: k.owner, Token: k.token, Held: event.Time.Sub(k.grantedAt),
-	})
-	if !f.silent {
-		f.logs.push(func() {
-			f.log.Info("somebody asks for the lock", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-		})
-	}
 }

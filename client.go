@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Client acquires locks from one engine. It is what the Client of zklock,
-// dynamolock and memlock embeds. All its methods may be used from any goroutine.
+// A Client acquires locks from one engine; the clients of zklock, dynamolock and memlock embed it. All methods may be used from
+// any goroutine.
 type Client struct {
 	host     driver.Host
 	engine   driver.Driver
@@ -30,25 +30,23 @@ type Client struct {
 	anyKey   bool
 	lease    func() time.Duration // nil: unknown
 
-	// closing ends waiters when Close begins; background ends releases when
-	// Close gives up on them.
+	// closing ends waiters when Close begins; background ends releases when Close gives up on them.
 	closing    context.Context
 	close      context.CancelCauseFunc
 	background context.Context
 	giveUp     context.CancelCauseFunc
 
-	mu          strict.Mutex[strict.Client]
-	held        map[string][]*Lock // live, by key
-	outstanding map[*Lock]struct{} // live, or ended and not known to be given back
-	clocks      clocks
-	toGiveBack  []*Lock // ended since Close began, which gives them back
-	observed    map[string]*observation
-	terms       map[*Lock]*leadership      // of elections, while lead runs
-	fits        map[chan struct{}]struct{} // each closed when a call of Fit has returned
-	closed      bool
-	calls       sync.WaitGroup // calls that may end in a grant or use the engine
-	unended     sync.WaitGroup // registered locks that have not ended
-	releases    sync.WaitGroup // goroutines that give back a lock
+	mu           strict.Mutex[strict.Client]
+	held         map[string][]*Lock // live, by key
+	outstanding  map[*Lock]struct{} // live, or ended and not known to be given back
+	clockTimer   driver.Timer       // see watchClocksLocked; nil if none runs
+	endedByClose []*Lock            // ended since Close began
+	observed     map[string]*observation
+	terms        map[*Lock]*leadership // of elections, while lead runs
+	closed       bool
+	calls        sync.WaitGroup // calls that may end in a grant or use the engine
+	unended      sync.WaitGroup // registered locks that have not ended
+	releases     sync.WaitGroup // goroutines that give back a lock
 
 	closeDone chan struct{}
 	closeErr  error
@@ -67,10 +65,8 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		lease:       config.Lease,
 		held:        make(map[string][]*Lock),
 		outstanding: make(map[*Lock]struct{}),
-		clocks:      clocks{first: host.Now()},
 		observed:    make(map[string]*observation),
 		terms:       make(map[*Lock]*leadership),
-		fits:        make(map[chan struct{}]struct{}),
 		closeDone:   make(chan struct{}),
 	}
 	c.closing, c.close = context.WithCancelCause(context.Background())
@@ -96,8 +92,7 @@ func (c *Client) Owner() string {
 	return c.owner
 }
 
-// Events subscribes to what happens to this client and its locks, from now on.
-// After Close it returns a subscription that has ended already.
+// Events subscribes to the events of this client from now on. After Close the subscription has ended.
 func (c *Client) Events() *Events {
 	if c.valid() != nil {
 		return nil
@@ -105,8 +100,7 @@ func (c *Client) Events() *Events {
 	return c.feed.subscribe()
 }
 
-// Inspect describes a key as the engine knows it. A key that nobody holds is
-// no error: Held is false.
+// Inspect describes a key. Held is false if the key is free.
 func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 	info, err := c.inspect(ctx, key)
 	if err != nil {
@@ -128,10 +122,9 @@ func (c *Client) inspect(ctx context.Context, key string) (Info, error) {
 	return info, c.explain(ctx, err)
 }
 
-// List yields the keys that begin with prefix and are held. The empty prefix is for
-// all; on ZooKeeper for all but paths, of which it lists one level, down to the last
-// slash of prefix. It is not a snapshot of one moment. The last pair has the error, if
-// there is one. What it costs is in docs/engines.md.
+// List yields the held keys that begin with prefix; "" is all keys, on ZooKeeper without paths. A prefix that is a ZooKeeper path
+// lists one level, below its last slash. List is no snapshot of one moment. The last pair has the error, if any. docs/engines.md
+// has the costs.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		fail := func(err error) { yield(Info{}, failed("list", prefix, err)) }
@@ -158,11 +151,9 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// Break removes the grant that info describes, as returned by Inspect or List
-// or in a HeldError, and no other: [ErrChanged] if it is gone by now. Of several that share
-// the key it is that of the oldest, whose Grant the Info has; [Info.Each] yields them one by
-// one. It is for operators: until the holder hears of it, it may still act on the lock. Only fencing
-// covers that gap.
+// Break removes the grant that info describes and no other; it fails with [ErrChanged] if the grant is gone. info comes from
+// Inspect, List or a HeldError; of several holders Break reaches the oldest ([Info.Each] yields each). It is for operators: the
+// holder may use the lock until it learns of the break, and only fencing covers that gap.
 func (c *Client) Break(ctx context.Context, info Info) error {
 	if err := c.onGrant(ctx, info, driver.Driver.Break); err != nil {
 		return failed("break", info.Key, err)
@@ -224,8 +215,7 @@ func (c *Client) bind(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil) }, nil
 }
 
-// explain adds to an error of the engine that the call's ctx, or the client,
-// has ended, so that it matches both.
+// explain adds to an error of the engine that the call's ctx, or the client, has ended, so that it matches both.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -243,8 +233,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, err)
 }
 
-// closedUnder reports whether the ctx of a call, from bind, has ended because the client was
-// closed. Its cause may also be that another client was.
+// closedUnder reports whether the ctx of a call, from bind, has ended because the client was closed. Its cause may also be that
+// another client was.
 func (c *Client) closedUnder(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), ErrClosed) && c.closing.Err() != nil
 }
@@ -267,7 +257,7 @@ func (c *Client) checkPrefix(prefix string) error {
 	case ".", "..": // the beginning of an element such as ".hidden"
 		portable += "-"
 	}
-	return CheckKey("prefix", portable)
+	return driver.CheckKey("prefix", portable)
 }
 
 // register adds a lock that is about to be live, so that whatever ends it finds it.
@@ -280,8 +270,7 @@ func (c *Client) register(k *Lock) {
 	c.watchClocksLocked()
 }
 
-// beginTerm has Close wait for a lead that is about to be called; it reports false if
-// the client is closing.
+// beginTerm has Close wait for a lead that is about to be called; it reports false if the client is closing.
 func (c *Client) beginTerm(t *leadership) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,27 +287,8 @@ func (c *Client) endTerm(t *leadership) {
 	delete(c.terms, t.lock)
 }
 
-// beginFit has Close wait for a call of Fit that is about to begin; it reports false if
-// the client is closing.
-func (c *Client) beginFit(returned chan struct{}) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.fits[returned] = struct{}{}
-	return true
-}
-
-func (c *Client) endFit(returned chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.fits, returned)
-	close(returned)
-}
-
-// lockEnded removes a lock from those that are live and gives its key back, however it
-// ended: a lock that ended by the holder's clock may still be held in the engine.
+// lockEnded removes a lock from those that are live and gives its key back, however it ended: a lock that ended by the holder's
+// clock may still be held in the engine.
 func (c *Client) lockEnded(k *Lock) {
 	defer c.unended.Done()
 	c.mu.Lock()
@@ -328,8 +298,10 @@ func (c *Client) lockEnded(k *Lock) {
 		delete(c.held, k.key)
 	}
 	if c.closed {
-		c.toGiveBack = append(c.toGiveBack, k)
-		return
+		c.endedByClose = append(c.endedByClose, k)
+		if _, ok := c.engine.(driver.Ender); ok {
+			return // the end of the session gives the key back
+		}
 	}
 	c.releases.Go(func() { c.release(k) })
 }

@@ -7,58 +7,39 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
-	// grace is for how long the engine's confirmation is waited for when ctx is done,
-	// or the last lease is over.
+	// grace is for how long the engine's confirmation is waited for when ctx is done, or the last lease is over.
 	grace = time.Second
-	// A lease with this much time left, or more, never ends: Close then waits for
-	// mostEndless.
+	// A lease with this much time left, or more, never ends: Close then waits for mostEndless.
 	endless     = 10 * 365 * 24 * time.Hour
 	mostEndless = time.Minute
-	// closeWorkers is how many locks Close gives back at a time. An engine that sends fewer requests at a time bounds them itself: it
-	// knows which of them hold up others, as those that nobody answers do.
-	closeWorkers = 1024
-	// mostNamed is how many locks an error names.
-	mostNamed = 3
 )
 
 // Why Close has given up, or why nothing is left to be given back.
 var (
 	errLeasesOver   = errors.New("all leases are over")
 	errSessionEnded = errors.New("the session has ended")
-	errNotClosed    = fmt.Errorf("holdfast: close: %w: a log handler panicked or ended its goroutine", ErrReleasePending)
 )
 
-// Close ends the client. Locks that are held end with [ErrReleased], and calls that
-// wait fail with [ErrClosed], all at once; then what the client has is given back to
-// the engine, and the session, or the heartbeats, end. The exception is the lock of a
-// running term of an [Election]: Close ends lead's ctx, and waits for lead to return until
-// 1 s after ctx has ended, but no longer than what was left of the last lease when Close
-// began. Nothing is given back before that.
+// Close ends the client. Waiting calls fail with [ErrClosed] and locks end with [ErrReleased], all at once; then Close gives the
+// keys back to the engine and ends the session or the heartbeats. During the term of an [Election], Close first ends lead's ctx
+// and waits for lead to return, until 1 s after the end of ctx and for one lease at most; only then the key is given back.
 //
-// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more (from
-// the return of lead on, if ctx was done by then), so that it may be deferred with a ctx
-// that is done. But it waits no longer than until 1 s after the last lease is over by the
-// client's own clock (for locks that never expire, a minute), so it returns although nobody
-// answers and ctx never ends. (On DynamoDB it may take two leases more to make sure of what
-// acquisitions that were given up have left.)
+// Close waits for the engine's confirmation while ctx lasts and 1 s more, so it may be deferred with a ctx that has ended. It
+// waits no longer than until 1 s after the end of the last lease (one minute for locks that never expire), so it returns even if
+// the engine never answers. On DynamoDB, confirming abandoned acquisitions may take two more leases.
 //
-// It returns nil only if the engine has confirmed that nothing is left. If it has not, the
-// error matches [ErrReleasePending], and says what was not confirmed and why; that goes
-// with its lease, if that ever ends. If it is [ErrLost], a lock that was thought to be held
-// turned out to have been lost, as Release reports it; not every engine can tell. Errors are
-// logged too, since those of deferred calls get lost. When Close returns, no goroutine of
-// the client is left, unless the Fit of an [Election] ignores its ctx: Close waits 1 s for
-// it. Every further call waits for the first, whatever its own ctx, and returns its result.
+// Close returns nil if the engine has confirmed everything. An error that matches [ErrReleasePending] says what is not confirmed;
+// it expires with its lease. [ErrLost] means that a lock had been lost before, if the engine can tell. When Close returns, the
+// client has no goroutine left, but a running Fit of an [Election]. Further calls wait for the first and return its result.
 //
-// A hook, a log handler and [Retry].Delay must not call Close: it waits for them, whatever its ctx, and would never return.
+// OnEvent, a log handler and [Retry].Delay must not call Close: Close would wait for itself.
 func (c *Client) Close(ctx context.Context) error {
 	err := c.valid()
 	if err == nil && ctx == nil {
@@ -72,18 +53,14 @@ func (c *Client) Close(ctx context.Context) error {
 	c.closed = true
 	c.mu.Unlock()
 	if first {
-		defer close(c.closeDone) // also if a log handler panics
-		c.closeErr = errNotClosed
-		c.shutdown(ctx)
-		return c.closeErr
+		c.closeErr = c.shutdown(ctx)
+		close(c.closeDone)
 	}
 	<-c.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
 	return c.closeErr
 }
 
-// shutdown sets closeErr as soon as it is known.
-func (c *Client) shutdown(ctx context.Context) {
-	defer c.feed.close() // also if a log handler panics
+func (c *Client) shutdown(ctx context.Context) error {
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
 	c.endLocks(c.runningTerms())
@@ -99,21 +76,20 @@ func (c *Client) shutdown(ctx context.Context) {
 	if failed := c.engine.Close(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
 	}
-	c.awaitFits(ctx)
-	c.closeErr = err
 	if err != nil {
 		c.log.Warn("closed, and not all is confirmed by the engine", "error", err)
 	}
+	c.feed.close()
+	return err
 }
 
-// endLocks ends all locks but those of some terms for their holders, before the engine
-// is told of any.
+// endLocks ends all locks but those of some terms for their holders, before the engine is told of any.
 func (c *Client) endLocks(but map[*Lock]*leadership) {
 	c.mu.Lock()
 	locks := slices.DeleteFunc(slices.Concat(slices.Collect(maps.Values(c.held))...), func(k *Lock) bool { return but[k] != nil })
 	c.mu.Unlock()
 	for _, k := range locks {
-		k.endClosed()
+		k.endReleased()
 	}
 }
 
@@ -124,9 +100,8 @@ func (c *Client) runningTerms() map[*Lock]*leadership {
 	return maps.Clone(c.terms)
 }
 
-// awaitLeads waits for the leads of all elections, whose ctx has ended, to return: the
-// key is not to be given back before. A lead that ignores its ctx is waited for until the
-// last lease would be over if it were not renewed meanwhile.
+// awaitLeads waits for the leads of all elections, whose ctx has ended, to return: the key is not to be given back before. A lead
+// that ignores its ctx is waited for until the last lease would be over if it were not renewed meanwhile.
 func (c *Client) awaitLeads(ctx context.Context) {
 	terms := c.runningTerms()
 	if len(terms) == 0 {
@@ -146,24 +121,7 @@ func (c *Client) awaitLeads(ctx context.Context) {
 	}
 }
 
-// awaitFits waits for the calls of Fit, whose ctx has ended, to return, but not for those
-// that ignore it: nothing depends on them, and one of them may be what closes the client.
-func (c *Client) awaitFits(ctx context.Context) {
-	c.mu.Lock()
-	fits := slices.Collect(maps.Keys(c.fits))
-	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	for _, returned := range fits {
-		select {
-		case <-returned:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// leaseLeft is how much is left of the last lease of what the engine has not back.
+// leaseLeft returns what is left of the last lease of all locks that the engine does not have back.
 func (c *Client) leaseLeft() time.Duration {
 	now := c.clock.Now().Mono
 	c.mu.Lock()
@@ -194,9 +152,9 @@ func (c *Client) giveBack(ctx context.Context) error {
 			all = nil // also those that the engine has refused to give back meanwhile
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
-		for _, k := range c.toGiveBack {
+		for _, k := range c.endedByClose {
 			if err != nil && k.hold.Release(c.background) == nil {
-				c.noteRelease(k, nil) // what is not confirmed is not about this one
+				c.noteRelease(k, nil) // this one is confirmed
 			} else {
 				c.noteRelease(k, err)
 			}
@@ -204,13 +162,12 @@ func (c *Client) giveBack(ctx context.Context) error {
 	} else {
 		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })
 		defer stop()
-		c.releaseLeft()
 	}
 	c.releases.Wait()
 	c.giveUp(ErrClosed)
 
 	var errs []error
-	for _, k := range c.toGiveBack {
+	for _, k := range c.endedByClose {
 		if errors.Is(k.err, ErrReleased) && errors.Is(k.releErr, ErrLost) {
 			errs = append(errs, failed("release", k.key, k.releErr))
 		}
@@ -218,32 +175,12 @@ func (c *Client) giveBack(ctx context.Context) error {
 	return errors.Join(append(errs, cmp.Or(unconfirmed(ctx, all), sessionEnd))...)
 }
 
-// releaseLeft releases what Close has ended, lock by lock.
-func (c *Client) releaseLeft() {
-	next := make(chan *Lock)
-	var workers sync.WaitGroup
-	for range min(closeWorkers, len(c.toGiveBack)) {
-		workers.Go(func() {
-			for k := range next {
-				c.release(k)
-			}
-		})
-	}
-	for _, k := range c.toGiveBack {
-		next <- k
-	}
-	close(next)
-	workers.Wait()
-}
-
-// unconfirmed is the error for those of some locks that the engine has not confirmed to
-// have back.
+// unconfirmed is the error for the locks whose release the engine has not confirmed.
 func unconfirmed(ctx context.Context, locks []*Lock) error {
-	var pending []string
-	var why error
+	n, name, why := 0, "", error(nil)
 	for _, k := range locks {
 		if errors.Is(k.releErr, ErrReleasePending) {
-			pending, why = append(pending, k.key), k.releErr
+			n, name, why = n+1, strconv.Quote(k.key), k.releErr
 		}
 	}
 	if why == nil {
@@ -252,17 +189,14 @@ func unconfirmed(ctx context.Context, locks []*Lock) error {
 	if ctx.Err() != nil {
 		why = fmt.Errorf("%w: %w", why, context.Cause(ctx))
 	}
-	slices.Sort(pending)
-	names := strings.Trim(fmt.Sprintf("%q", pending[:min(len(pending), mostNamed)]), "[]")
-	if more := len(pending) - mostNamed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
+	if n > 1 {
+		name += fmt.Sprintf(" and %d more", n-1)
 	}
-	return fmt.Errorf("holdfast: close: %s: %w", names, why)
+	return fmt.Errorf("holdfast: close: %s: %w", name, why)
 }
 
-// linger returns a context that ends when the grace has passed after the end of ctx,
-// for the same cause: what is told the engine is told also if a caller's ctx is done, as
-// it often is in a deferred call.
+// linger returns a context that ends when the grace has passed after the end of ctx, for the same cause: what is told the engine
+// is told also if a caller's ctx is done, as it often is in a deferred call.
 func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 	lingering, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -270,7 +204,7 @@ func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			cancel(ofAnother(ctx, driver.ContextError(ctx)))
+			cancel(driver.ContextError(ctx))
 		case <-lingering.Done():
 		}
 	})

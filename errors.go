@@ -9,78 +9,55 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// How a hold ends. [Lock.Err] matches exactly one of the first three; a lost
-// one matches its cause as well.
+// How a hold ends. [Lock.Err] matches exactly one of the first three; a lost one matches its cause as well.
 var (
-	// ErrReleased: the holder ended it, by Release or by closing its client.
-	ErrReleased = errors.New("released by the holder")
-	// ErrTTLExpired: the limit set by [WithTTL] or [Lock.Extend] was reached.
-	ErrTTLExpired = errors.New("TTL expired")
-	// ErrLost: something else ended it; a [*LostError] says what.
-	ErrLost = driver.ErrLost
+	ErrReleased   = errors.New("released by the holder") // the holder ended it, by Release or by closing its client
+	ErrTTLExpired = errors.New("TTL expired")            // the limit set by [WithTTL] or [Lock.Extend] was reached
+	ErrLost       = driver.ErrLost                       // something else ended it; a [*LostError] says what
 )
 
 // Why a hold was lost: the causes within a [*LostError].
 var (
-	// ErrSessionExpired: the ZooKeeper session ended, or could no longer be
-	// shown to be alive, which to the holder is the same.
+	// ErrSessionExpired: the ZooKeeper session ended, or could no longer be shown to be alive, which to the holder is the same.
 	ErrSessionExpired = driver.ErrSessionExpired
-	// ErrLeaseExpired: the lease could not be renewed in time.
-	ErrLeaseExpired = driver.ErrLeaseExpired
-	// ErrBroken: the grant has been removed from the engine, by Break or by hand.
-	ErrBroken = driver.ErrBroken
-	// ErrReclaimed: a client with the same owner name claimed what was its own. On
-	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
-	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
-	// So it does if the other has let go of the lock again before it can look. On DynamoDB,
-	// if the other has to wait for the key, a holder that shared it sees ErrBroken, or
-	// ErrTakenOver if it had several holds.
+	ErrLeaseExpired   = driver.ErrLeaseExpired // the lease could not be renewed in time
+	ErrBroken         = driver.ErrBroken       // the grant has been removed from the engine, by Break or by hand
+	// ErrReclaimed: a client with the same owner name used WithReclaim. Where a holder finds only that its grant is gone, it sees
+	// ErrBroken instead: on ZooKeeper if it was cut off or had held the lock for milliseconds, on DynamoDB if it shared the key.
 	ErrReclaimed = driver.ErrReclaimed
-	// ErrTakenOver: the engine says that another has the key.
-	ErrTakenOver = driver.ErrTakenOver
-	// ErrClockJump: the wall clock went forward by more than was left of the
-	// lease, so the machine may have been suspended past its end.
+	ErrTakenOver = driver.ErrTakenOver // the engine says that another has the key
+	// ErrClockJump: the wall clock went forward by more than was left of the lease, so the machine may have been suspended past
+	// its end.
 	ErrClockJump = driver.ErrClockJump
 )
 
 // Why a call failed.
 var (
-	// ErrHeld: the key is held; a [*HeldError] says by whom.
-	ErrHeld = driver.ErrHeld
-	// ErrInvalid: bad input, refused before anything was sent; an
-	// [*InvalidError] names the field and the limit.
+	ErrHeld = driver.ErrHeld // the key is held; a [*HeldError] says by whom
+	// ErrInvalid: bad input, refused before anything was sent; an [*InvalidError] names the field and the limit.
 	ErrInvalid = driver.ErrInvalid
-	// ErrNames: on ZooKeeper, a node ahead belongs to a program that ignores this client's
-	// names; a zklock.NamesError has the node.
-	ErrNames = driver.ErrNames
-	// ErrClosed: the client has been closed.
-	ErrClosed = driver.ErrClosed
-	// ErrDisconnected: the engine could not be reached.
-	ErrDisconnected = driver.ErrDisconnected
-	// ErrDenied: the engine refused the client's credentials.
-	ErrDenied = driver.ErrDenied
-	// ErrChanged: the grant to be broken, or asked for, is not the present one any more.
-	ErrChanged = driver.ErrChanged
-	// ErrReleasePending: the lock has ended for its holder, but the engine has
-	// not confirmed it yet; delivery goes on in the background.
+	// ErrNames: on ZooKeeper, a node ahead belongs to a program that ignores this client's names; a zklock.NamesError has the node.
+	ErrNames        = driver.ErrNames
+	ErrClosed       = driver.ErrClosed       // the client has been closed
+	ErrDisconnected = driver.ErrDisconnected // the engine could not be reached
+	ErrDenied       = driver.ErrDenied       // the engine refused the client's credentials
+	ErrChanged      = driver.ErrChanged      // the grant to be broken, or asked for, is not the present one any more
+	// ErrReleasePending: the lock has ended for its holder, but the engine has not confirmed it yet; delivery goes on in the
+	// background.
 	ErrReleasePending = errors.New("release not confirmed yet")
-	// ErrRunning: the election's Run has been called, and has not returned.
-	ErrRunning = errors.New("the election is running")
+	ErrRunning        = errors.New("the election is running") // the election's Run has been called, and has not returned
 	// ErrOverdue: lead goes on although its term has ended; see [Election.Check].
 	ErrOverdue = errors.New("lead has outlived its term")
 )
 
 // How a term of an [Election] ends while its lock is live.
 var (
-	// ErrResigned is the cause of lead's ctx after [Election.Resign].
-	ErrResigned = errors.New("resigned")
-	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by
-	// [Client.Ask], and ElectionOptions.StepDownWhenAsked is set.
-	ErrAsked = errors.New("asked to step down")
-	// ErrUnfit is the cause of lead's ctx when ElectionOptions.Fit has failed.
-	ErrUnfit = errors.New("not fit to lead")
-	// ErrWithdrawn is what lead returns to end Run.
-	ErrWithdrawn = errors.New("withdrawn from the election")
+	ErrResigned = errors.New("resigned") // the cause of lead's ctx after [Election.Resign]
+	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by [Client.Ask], and
+	// ElectionOptions.StepDownWhenAsked is set.
+	ErrAsked     = errors.New("asked to step down")
+	ErrUnfit     = errors.New("not fit to lead")             // the cause of lead's ctx when ElectionOptions.Fit has failed
+	ErrWithdrawn = errors.New("withdrawn from the election") // what lead returns to end Run
 )
 
 // A LostError says which hold was lost, and why.
@@ -99,8 +76,7 @@ func (e *LostError) Error() string {
 // Unwrap makes errors.Is match ErrLost and the cause.
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
 
-// lossCause returns the cause of ErrLost that an error of the engine matches,
-// or nil.
+// lossCause returns the cause of ErrLost that an error of the engine matches, or nil.
 func lossCause(err error) error {
 	for _, cause := range []error{ErrSessionExpired, ErrLeaseExpired, ErrReclaimed, ErrTakenOver, ErrBroken} {
 		if errors.Is(err, cause) {
@@ -115,9 +91,8 @@ func lossCause(err error) error {
 // Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
 type HeldError = driver.HeldError
 
-// An InvalidError says which input was refused: its Field is named as the caller knows
-// it ("key", "TTL", "Options.SessionTimeout"), its Reason is the rule that the input
-// broke, with its limit. It matches [ErrInvalid].
+// An InvalidError says which input was refused: its Field is named as the caller knows it ("key", "TTL",
+// "Options.SessionTimeout"), its Reason is the rule that the input broke, with its limit. It matches [ErrInvalid].
 //
 // Fields: Field, Reason.
 type InvalidError = driver.InvalidError

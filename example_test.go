@@ -60,6 +60,34 @@ func reportNightly(ctx context.Context) error {
 
 var _ = reportNightly
 
+func work(<-chan struct{}, <-chan holdfast.Event, func() error) error { return nil }
+
+// firstSteps is the example of the package's documentation.
+func firstSteps(ctx context.Context) error {
+	client, err := zklock.Dial(ctx, []string{"127.0.0.1:2181"}, nil)
+	if err != nil {
+		return err
+	}
+	defer client.Close(ctx)
+	events := client.Events() // channels: Ready, Disconnected, TTLExpired, Lost, Asked
+
+	err = client.Do(ctx, "reports/nightly", func(ctx context.Context, lock *holdfast.Lock) error {
+		return writeReport(ctx, lock.Token()) // ctx ends with the lock; the database refuses smaller tokens
+	})
+	if err != nil {
+		return err
+	}
+
+	lock, err := client.Acquire(ctx, "orders/42") // waits; TryAcquire fails at once if the key is held
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	return work(lock.Done(), events.Lost(), lock.Err) // Err is nil while the lock is live
+}
+
+var _ = firstSteps
+
 // twoClients returns clients of one store.
 func twoClients() (alice, bob *memlock.Client) {
 	store := memlock.NewStore()

@@ -41,12 +41,16 @@ type engine struct {
 }
 
 // open makes a client of the engine; its lease begins now. A nil clock is the real one.
-func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hooks) *holdfast.Client {
+func (b *engine) open(t testing.TB, config driver.Config, onEvent ...func(holdfast.Event)) *holdfast.Client {
 	t.Helper()
 	if config.Margin == 0 {
 		config.Margin = margin
 	}
-	client, err := holdfast.New(config, holdfast.JoinHooks(hooks...), func(host driver.Host) (driver.Driver, error) {
+	client, err := holdfast.New(config, func(e holdfast.Event) {
+		for _, tell := range onEvent {
+			tell(e)
+		}
+	}, func(host driver.Host) (driver.Driver, error) {
 		b.host = host
 		b.lease = driver.NewLease(host, leaseLength, holdfast.ErrLeaseExpired)
 		b.lease.Renew(host.Now())

@@ -47,13 +47,13 @@ func FuzzKey(f *testing.F) {
 	absolute := engine().open(f, driver.Config{AbsoluteKeys: true})
 	f.Fuzz(func(t *testing.T, key string) {
 		var invalid *holdfast.InvalidError
-		if err := holdfast.CheckKey("the field", key); (err == nil) != portable(key) {
+		if err := driver.CheckKey("the field", key); (err == nil) != portable(key) {
 			t.Fatalf("%q: %v", key, err)
 		} else if err != nil && (!errors.As(err, &invalid) || invalid.Field != "the field" || invalid.Reason == "" || !errors.Is(err, holdfast.ErrInvalid)) {
 			t.Fatalf("%q: %#v", key, err)
 		}
 		owner := key != "" && len(key) <= 256 && utf8.ValidString(key) && !slices.Contains([]byte(key), 0)
-		if err := holdfast.CheckOwner("owner", key); (err == nil) != owner {
+		if err := driver.CheckOwner("owner", key); (err == nil) != owner {
 			t.Fatalf("owner %q: %v", key, err)
 		}
 		for l, taken := range map[*holdfast.Client]func(string) bool{

@@ -9,15 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// New makes a client of an engine. Only engines call it: users call zklock.Dial,
-// dynamolock.New or memlock.New. It calls open once, which connects to the engine and
-// returns its driver; if that fails, so does New. A ctx is open's own business, and so is
-// how often it tries. An open that fails leaves nothing behind.
-func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Driver, error)) (*Client, error) {
+// New makes a client of an engine, for engines only: programs call zklock.Dial, dynamolock.New or memlock.New. It calls open once
+// to connect. If open fails, so does New; open then leaves nothing behind. onEvent may be nil: see [Event].
+func New(config driver.Config, onEvent func(Event), open func(driver.Host) (driver.Driver, error)) (*Client, error) {
 	if config.Owner == "" {
 		config.Owner = defaultOwner()
 	}
-	if err := CheckOwner("Options.Owner", config.Owner); err != nil {
+	if err := driver.CheckOwner("Options.Owner", config.Owner); err != nil {
 		return nil, err
 	}
 	if config.Margin < 0 {
@@ -29,19 +27,14 @@ func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Drive
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &host{
-		Clock:  config.Clock,
-		margin: config.Margin,
-		log:    config.Logger,
-		feed:   newFeed(config.Clock, config.Logger, hooks),
-		owner:  config.Owner,
-	}
+	f := newFeed(config.Clock, onEvent)
+	h := &host{Clock: config.Clock, margin: config.Margin, log: f.logger(config.Logger), feed: f, owner: config.Owner}
 	engine, err := open(h)
 	if err == nil && engine == nil {
 		err = errors.New("holdfast: open returned no driver")
 	}
 	if err != nil {
-		h.feed.close()
+		f.close()
 		return nil, err
 	}
 	return newClient(config, h, engine), nil
@@ -53,15 +46,6 @@ func (c *Client) valid() error {
 		return driver.Invalid("client", "it was not made by an engine, such as zklock.Dial or dynamolock.New")
 	}
 	return nil
-}
-
-// HoldOf returns the engine's side of a lock that the client of host was granted; nil
-// for another client's. It is for engines that offer more than the contract.
-func HoldOf(h driver.Host, lock *Lock) driver.Hold {
-	if lock == nil || lock.client == nil || lock.client.host != h {
-		return nil
-	}
-	return lock.hold
 }
 
 // host implements [driver.Host].
@@ -77,7 +61,19 @@ type host struct {
 func (h *host) Logger() *slog.Logger                 { return h.log }
 func (h *host) Owner() string                        { return h.owner }
 func (h *host) Margin(l time.Duration) time.Duration { return driver.Margin(h.margin, l) }
-func (h *host) SetConnected(connected bool)          { h.feed.setConnected(connected) }
+
+// SetConnected implements [driver.Host].
+func (h *host) SetConnected(connected bool) {
+	switch {
+	case !h.feed.setConnected(connected):
+	case connected:
+		h.log.Info("connected")
+	default:
+		h.log.Warn("disconnected")
+	}
+}
+
+// Heartbeat implements [driver.Host].
 func (h *host) Heartbeat(key string, sent driver.Instant, err error) {
-	h.feed.heartbeat(key, sent.Mono, err)
+	h.feed.emit(Event{Kind: Heartbeat, Key: key, Err: err}, sent.Mono)
 }

@@ -2,30 +2,27 @@ package holdfast
 
 import "github.com/holdfast-go/holdfast/driver"
 
-// A Token is a fencing token: it is fixed when a lock is granted, and strictly greater than
-// that of every earlier grant of the key that could not be held together with it. Without
-// [WithShared] and [WithLimit], that is every earlier grant. A resource that remembers the greatest
-// token it has seen, and refuses smaller ones, is safe from a holder that does not know yet
-// that it has lost its lock (Kleppmann, "How to do distributed locking", 2016).
+// A Token is a fencing token, fixed at the grant. It is greater than that of every earlier grant of the key that could not be held
+// together with it: without [WithShared] and [WithLimit], than that of every earlier grant. A resource that remembers the greatest
+// token and refuses smaller ones is safe from a late holder (Kleppmann, "How to do distributed locking", 2016).
 //
-// Where readers share a key by [WithShared], the resource compares the tokens of all and
-// remembers those of exclusive holders only: of two readers at a time either may have the
-// greater one, and neither is late. A reader is late if a writer has written since. The
-// permits of a semaphore exclude nobody in particular, and cannot be fenced: see [WithLimit].
+// If readers share the key by [WithShared], the resource compares the tokens of all, and remembers those of writers only: two
+// readers at a time are both in time, whatever their tokens. The permits of a semaphore cannot be fenced: see [WithLimit].
 type Token = driver.Token
 
-// Info is what an engine tells of a key: who holds it, with which token and data, since when, and who waits. It is a snapshot,
-// possibly outdated by the time it is read. Each yields one of each who share the key.
+// Info is a snapshot of a key: its holder, or several if they share it, and its waiters. It may be outdated when the caller reads
+// it. The fields of the embedded [Holder] describe the oldest grant. Each yields one Info per holder. A field is zero if the
+// engine does not know it.
 //
-// Fields: Key, Held, Owner, Token, Since, QueuedAt, Data, Lease, LastHeard, Queue (of [Waiter]), Grant, Stale, Shared, Limit, Unfenced, Holders (of [Holder]).
+// Fields: Key, Held, Holder, Owner, Token, Since, QueuedAt, Data, Lease, LastHeard, Grant, Holders, Shared, Limit, Queue, Stale, Unfenced.
 type Info = driver.Info
 
-// A Holder is one of those who share a key. Its fields are as in [Info].
+// A Holder is one grant of a key. SeemsDead reports whether the holder has been silent for longer than its lease.
 //
 // Fields: Owner, Token, Since, QueuedAt, Data, Lease, LastHeard, Grant.
 type Holder = driver.Holder
 
-// A Waiter is one of those who wait for a key.
+// A Waiter is one waiting request.
 //
 // Fields: Owner, Since, Data, Shared, Limit.
 type Waiter = driver.Waiter

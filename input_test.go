@@ -22,7 +22,7 @@ func TestNew(t *testing.T) {
 		"margin":     {driver.Config{Margin: -1}, nil, holdfast.ErrInvalid},
 		"open fails": {driver.Config{}, func(driver.Host) (driver.Driver, error) { return nil, failed }, failed},
 	} {
-		l, err := holdfast.New(c.config, holdfast.Hooks{}, func(h driver.Host) (driver.Driver, error) {
+		l, err := holdfast.New(c.config, nil, func(h driver.Host) (driver.Driver, error) {
 			if c.open == nil {
 				t.Errorf("%s: the engine is opened", name)
 				return &engine{}, nil
@@ -33,14 +33,14 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if _, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(driver.Host) (driver.Driver, error) { return nil, nil }); err == nil {
+	if _, err := holdfast.New(driver.Config{}, nil, func(driver.Host) (driver.Driver, error) { return nil, nil }); err == nil {
 		t.Error("a client without an engine")
 	}
 	owners := make(map[string]bool)
 	for range 100 {
 		b := &engine{}
 		l := b.open(t, driver.Config{})
-		if l.Owner() != b.host.Owner() || b.host.Logger() == nil || holdfast.CheckOwner("owner", l.Owner()) != nil {
+		if l.Owner() != b.host.Owner() || b.host.Logger() == nil || driver.CheckOwner("owner", l.Owner()) != nil {
 			t.Errorf("owner %q, the engine is told %q", l.Owner(), b.host.Owner())
 		}
 		owners[l.Owner()] = true
@@ -53,7 +53,7 @@ func TestNew(t *testing.T) {
 // Errors say what was tried on which key, once, and are of a readable size.
 func TestErrorTexts(t *testing.T) {
 	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		return driver.Grant{}, driver.Held(driver.Info{Key: req.Key, Owner: "me", Token: 7})
+		return driver.Grant{}, driver.Held(driver.Info{Key: req.Key, Holder: driver.Holder{Owner: "me", Token: 7}})
 	}}).open(t, driver.Config{})
 	_, err := l.TryAcquire(t.Context(), "orders/42")
 	if want := `holdfast: acquire "orders/42": held by "me" (token 7)`; fmt.Sprint(err) != want {
@@ -91,7 +91,7 @@ func TestNilContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info := holdfast.Info{Key: "held", Held: true, Grant: "1"}
+	info := holdfast.Info{Key: "held", Held: true, Holder: holdfast.Holder{Grant: "1"}}
 	second := func(_ any, err error) error { return err }
 	var none context.Context
 	for name, err := range map[string]error{

@@ -11,11 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Lock is one grant of one key. It is live until its one end, which never
-// changes: see [Lock.Err]. All methods are safe for use by any goroutine, and
-// all compare the clocks when called, so that a process that was stopped sees
-// at its first call that its lock is lost, whatever its timers say.
+// tie is unexported, or users would see what Lock embeds for engines.
+type tie = driver.Granted
+
+// A Lock is one grant of one key. It is live until its one end, which never changes: see [Lock.Err]. All methods are safe for use
+// by any goroutine, and compare the clocks, so that a process that was stopped sees at its first call that its lock is lost.
 type Lock struct {
+	tie // for driver.HoldOf
+
 	client *Client
 	key    string
 	owner  string
@@ -25,8 +28,7 @@ type Lock struct {
 	hold   driver.Hold
 	done   chan struct{}
 
-	// For hooks; zero if there are none.
-	id        uint64 // of the acquisition
+	id        uint64 // of the acquisition, for events
 	grantedAt time.Time
 
 	mu       strict.Mutex[strict.Lock]
@@ -36,7 +38,6 @@ type Lock struct {
 	granted  bool           // token, lease and hold are set, and the lock can end
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
-	byClose  bool           // Close was about to end it
 	ttl      driver.Instant // zero: none
 	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
@@ -52,19 +53,16 @@ func (k *Lock) Key() string { return k.key }
 // Owner returns the owner name of this hold.
 func (k *Lock) Owner() string { return k.owner }
 
-// Shared reports whether others may hold the key at the same time: see [WithShared] and
-// [WithLimit].
+// Shared reports whether others may hold the key at the same time, by [WithShared] or [WithLimit].
 func (k *Lock) Shared() bool { return k.mode.Shared }
 
-// Limit returns how many may hold the key at a time if the lock is a permit of a semaphore,
-// otherwise 0. See [WithLimit].
+// Limit returns the limit of [WithLimit], or 0.
 func (k *Lock) Limit() int { return k.mode.Limit }
 
 // Token returns the fencing token, fixed at the grant. See [Token].
 func (k *Lock) Token() Token { return k.token }
 
-// Done returns a channel that is closed when the lock ends, like that of
-// context.Context.
+// Done returns a channel that closes when the lock ends.
 func (k *Lock) Done() <-chan struct{} {
 	k.check()
 	if k.client == nil {
@@ -76,9 +74,8 @@ func (k *Lock) Done() <-chan struct{} {
 // errNotAcquired is the end of a lock, or of locks, that no client has returned.
 func errNotAcquired() error { return driver.Invalid("lock", "it was not acquired") }
 
-// Err returns nil while the lock is live, and then the reason of its end, which
-// never changes: [ErrReleased], [ErrTTLExpired], or a [*LostError], which
-// matches [ErrLost] and its cause.
+// Err returns nil while the lock is live, and then the reason of its end, which never changes: [ErrReleased], [ErrTTLExpired], or
+// a [*LostError], which matches [ErrLost] and its cause.
 func (k *Lock) Err() error {
 	if k.client == nil {
 		return errNotAcquired()
@@ -89,10 +86,8 @@ func (k *Lock) Err() error {
 	return k.err
 }
 
-// Deadline returns when the lock ends if nothing more is heard from the engine:
-// the end of what the engine has promised, less the margin for drift, or of the
-// TTL, if that is sooner. It moves as the lease is renewed and the TTL
-// extended. Once the lock has ended it is past and stays.
+// Deadline returns when the lock ends without further word from the engine: at the end of the lease, less the margin, or of the
+// TTL. It moves as the lease is renewed and the TTL extended.
 func (k *Lock) Deadline() time.Time {
 	k.check()
 	deadline := k.lease.Deadline()
@@ -107,17 +102,15 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Verify asks the engine's quorum whether the grant stands, and so costs a
-// round trip. It returns nil if it does and the lock is live, what Err returns
-// if it has ended, ends meanwhile or is found to have ended, and otherwise the error that
-// kept it from finding out, which says nothing about the lock.
+// Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; what Err returns if
+// the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
 	}
 	entered, done, err := k.client.enter(ctx)
 	if err != nil {
-		return failed("verify", k.key, cmp.Or(k.Err(), ofAnother(ctx, err)))
+		return failed("verify", k.key, cmp.Or(k.Err(), err))
 	}
 	defer done()
 	bound, cancel := k.Context(entered)
@@ -128,8 +121,7 @@ func (k *Lock) Verify(ctx context.Context) error {
 	return nil
 }
 
-// heed ends the lock if that is what the engine's answer says, and returns what is to be told of it: what Err returns, if the lock has
-// ended, also while a good answer was on its way. An error that says that ctx has ended says nothing of the lock.
+// heed ends the lock if the engine's answer says so. It returns what Err returns if the lock has ended, and otherwise the answer.
 func (k *Lock) heed(ctx context.Context, err error) error {
 	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		k.lose(cause)
@@ -137,34 +129,17 @@ func (k *Lock) heed(ctx context.Context, err error) error {
 	if ended := k.Err(); ended != nil {
 		return ended
 	}
-	return ofAnother(ctx, k.client.explain(ctx, err))
+	return k.client.explain(ctx, err)
 }
 
-// ofAnother is for an error of a call about a lock in a ctx that has ended. That may be the ctx of another lock, and have ended with
-// it: the error says so, but does not match what would be said of the end of the lock that the call was about.
-func ofAnother(ctx context.Context, err error) error {
-	tells := errors.Is(err, ErrLost) || lossCause(err) != nil || errors.Is(err, ErrReleased) || errors.Is(err, ErrTTLExpired)
-	switch {
-	case !tells || ctx.Err() == nil:
-		return err
-	case errors.Is(err, ErrDisconnected):
-		return fmt.Errorf("%w: %w: %s", ctx.Err(), ErrDisconnected, err.Error())
-	}
-	return fmt.Errorf("%w: %s", ctx.Err(), err.Error())
-}
-
-// Release ends the lock for its holder and then tells the engine. The message
-// goes out also if ctx is done already, as it often is in a deferred call: ctx
-// bounds only the wait for the confirmation. It returns
+// Release ends the lock for its holder and then tells the engine, even if ctx has ended: ctx bounds only the wait for the
+// confirmation. It returns
 //
-//   - nil: released, and confirmed by the engine: no Inspect or List that begins later shows the grant, while an
-//     observer may be told later;
-//   - [ErrReleasePending], with ctx's error: ended here, delivery goes on in
-//     the background;
-//   - [ErrTTLExpired] or [ErrLost]: it had ended before, which may have been
-//     learned only now.
+//   - nil: the engine has confirmed; no later Inspect or List shows the grant;
+//   - [ErrReleasePending], with ctx's error: delivery goes on in the background;
+//   - [ErrTTLExpired] or [ErrLost]: the lock had ended before.
 //
-// Later calls, from wherever, wait for the same delivery and return its result.
+// Further calls return the same result.
 func (k *Lock) Release(ctx context.Context) error {
 	switch {
 	case k.client == nil:
@@ -202,36 +177,23 @@ func (k *Lock) delivered(ctx context.Context) error {
 
 func (k *Lock) each() []*Lock { return []*Lock{k} }
 
-// endReleased ends the lock for its holder, if nothing has ended it before, and has the engine
-// told.
+// endReleased ends the lock for its holder, if nothing has ended it before, and has the engine told.
 func (k *Lock) endReleased() {
 	k.check()
-	k.end(ErrReleased, 0)
+	k.end(ErrReleased, Released)
 }
 
-// endClosed is endReleased for Close.
-func (k *Lock) endClosed() {
-	k.check()
-	k.mu.Lock()
-	k.byClose = k.byClose || k.err == nil
-	k.mu.Unlock()
-	k.end(ErrReleased, 0)
-}
-
-// closed returns an error if Close has ended the lock, and not a call of Release.
+// closed returns an error if the lock is released and the client is closing: then fn has not ended in its own time.
 func (k *Lock) closed() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byClose && errors.Is(k.err, ErrReleased) {
+	if errors.Is(k.Err(), ErrReleased) && k.client.closing.Err() != nil {
 		return failed("do", k.key, ErrClosed)
 	}
 	return nil
 }
 
-// grant makes a live lock of what the engine returned, or returns why it is over
-// already.
+// grant makes a live lock of what the engine returned, or returns why it is over already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
-	k.token, k.hold = g.Token, g.Hold
+	k.token, k.hold, k.tie = g.Token, g.Hold, driver.NewGranted(k.client.host, g.Hold)
 	if err := g.Lease.Attach(&k.lease, k.check); err != nil {
 		return err
 	}
@@ -266,8 +228,7 @@ func (k *Lock) lose(cause error) {
 	}
 }
 
-// check ends the lock if a clock says so. If both the lease and the TTL have
-// passed, the one that passed first is the cause.
+// check ends the lock if a clock says so.
 func (k *Lock) check() {
 	k.mu.Lock()
 	if k.err != nil || !k.granted {
@@ -277,20 +238,14 @@ func (k *Lock) check() {
 	ttl := k.ttl
 	k.mu.Unlock()
 
-	until, lost := k.lease.Ended()
-	ttlOver := k.over(ttl)
-	switch {
-	case ttlOver && (lost == nil || k.passedBefore(ttl, until)):
-		k.end(ErrTTLExpired, TTLExpired)
-	case lost != nil:
+	if lost := k.lease.Ended(); lost != nil {
 		k.end(lost, Lost)
-	case !ttl.IsZero():
-		k.trimTTL()
+	} else if k.over(ttl) {
+		k.end(ErrTTLExpired, TTLExpired)
 	}
 }
 
-// end ends the lock, once. kind is 0 if no event is due, and cause then is what
-// Err returns; for Lost it is the cause within a LostError.
+// end ends the lock, once. For Lost, cause is the cause within a LostError; otherwise Err returns it.
 func (k *Lock) end(cause error, kind EventKind) {
 	err := cause
 	if kind == Lost {
@@ -307,10 +262,9 @@ func (k *Lock) end(cause error, kind EventKind) {
 	}
 	k.err = err
 	k.endedAt = k.client.clock.Now().Mono
-	// All of this happens before the engine is told: the holder knows first.
-	// The event comes before Done, or whoever subscribes after Done would be
-	// told of what was over; within mu, nobody sees Err set and Done open.
-	k.client.feed.ended(kind, k, err)
+	// The holder knows first: all of this happens before the engine gets the key back. The event comes before Done, or a
+	// subscription made after Done would report it.
+	k.client.feed.emit(k.event(kind, err), k.grantedAt)
 	close(k.done)
 	if k.ttlTimer != nil {
 		k.ttlTimer.Stop()
@@ -325,9 +279,21 @@ func (k *Lock) end(cause error, kind EventKind) {
 		(*cancel)(err)
 	}
 	k.lease.Detach()
-	// An engine, which may be the caller, must not wait for a user's handler, which may ask the engine.
-	k.client.feed.logs.push(func() { k.logEnd(err) })
+	k.logEnd(err)
 	k.client.lockEnded(k)
+}
+
+// logEnd logs the end of a lock.
+func (k *Lock) logEnd(err error) {
+	log := k.client.log
+	switch {
+	case errors.Is(err, ErrReleased):
+		log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	case errors.Is(err, ErrTTLExpired):
+		log.Warn("lock reached its TTL", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	default:
+		log.Warn("lock lost", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
+	}
 }
 
 // void marks a lock whose grant was over before anybody had it.

@@ -2,18 +2,15 @@ package holdfast
 
 import "context"
 
-// Context returns a context that is done when parent is, when the lock ends, or when
-// the CancelFunc is called; if the lock ended first, context.Cause gives what Err
-// gives. Like that of [context.WithCancel], the CancelFunc does not touch the lock, and
-// is to be called when the work is done: until then, or until parent or the lock ends,
-// the context is kept in memory. Its Err and Done compare the clocks, as all methods of the
-// lock do, for the locks that parent follows too.
+// Context returns a context that ends with parent, with the lock, or when the CancelFunc is called. If the lock ended first,
+// context.Cause returns what Err returns. The CancelFunc does not touch the lock; call it when the work is done, to free memory.
+// Err and Done of the context compare the clocks, as all methods of the lock do.
 func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if err := k.Err(); err != nil {
 		return endedContext(parent, err)
 	}
 	ctx, end := context.WithCancelCause(parent)
-	return newLockContext(ctx, k.Err, end), k.cancelAtEnd(ctx, end)
+	return &lockContext{ctx, parent, k.Err, end}, k.cancelAtEnd(ctx, end)
 }
 
 // endedContext is that of a lock, or of locks, that have ended.
@@ -26,27 +23,12 @@ func endedContext(parent context.Context, why error) (context.Context, context.C
 	return ctx, func() {}
 }
 
-// A lockContext sees at the first look that its lock, or one of its locks, is over, or one of those whose context it is within.
+// A lockContext compares the clocks of its lock, or of its Locks, at each look.
 type lockContext struct {
 	context.Context
-	over   func() error // Err of what it follows
+	parent context.Context // may be a lockContext, too
+	over   func() error    // Err of the lock
 	end    context.CancelCauseFunc
-	around *lockContext // the nearest that ctx was derived from; nil if there is none
-}
-
-// aroundKey is that of the nearest lockContext.
-type aroundKey struct{}
-
-func newLockContext(ctx context.Context, over func() error, end context.CancelCauseFunc) *lockContext {
-	around, _ := ctx.Value(aroundKey{}).(*lockContext)
-	return &lockContext{ctx, over, end, around}
-}
-
-func (c *lockContext) Value(key any) any {
-	if key == (aroundKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
 }
 
 func (c *lockContext) Done() <-chan struct{} {
@@ -59,15 +41,12 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// look ends the context if the lock has ended. Whoever ends the lock does so too, but may
-// have been stopped in between.
+// look ends the context if the lock has ended. The goroutine that ends the lock does so too, but may have been stopped in between.
 func (c *lockContext) look() {
 	if c.Context.Err() != nil {
 		return
 	}
-	if c.around != nil {
-		c.around.look() // which ends this one as well, unless something between the two keeps it from that
-	}
+	_ = c.parent.Err()
 	if err := c.over(); err != nil {
 		c.end(err)
 	}

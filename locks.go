@@ -4,27 +4,21 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Locks are the locks of several keys that were acquired together, by
-// [Client.AcquireAll]. Each is a [Lock] with a token, a lease and an end of its own. As a
-// whole they are live until the first of them ends, for whatever reason; the others stay
-// held until Release. All methods are safe for use by any goroutine, and compare the
-// clocks as those of Lock do.
+// Locks are the locks of several keys, acquired by [Client.AcquireAll]. Each is a [Lock] of its own. As a whole they are live
+// until the first of them ends; the others stay held until Release. All methods are safe for use by any goroutine.
 type Locks struct {
 	locks []*Lock         // in the order of their keys
 	live  context.Context // ends with the first of them, with its Err as the cause
 	end   context.CancelCauseFunc
-
-	looked *atomic.Pointer[driver.Instant] // when whoever waits for the next of the keys has compared the clocks for those before it
 }
 
 func newLocks(n int) *Locks {
-	l := &Locks{locks: make([]*Lock, 0, n), looked: new(atomic.Pointer[driver.Instant])}
+	l := &Locks{locks: make([]*Lock, 0, n)}
 	l.live, l.end = context.WithCancelCause(context.Background())
 	return l
 }
@@ -44,8 +38,7 @@ func (l *Locks) Lock(key string) *Lock {
 	return nil
 }
 
-// All returns the locks in the order in which they were acquired: that of the bytes of
-// their keys.
+// All returns the locks in the order of the bytes of their keys.
 func (l *Locks) All() []*Lock { return slices.Clone(l.locks) }
 
 // Done returns a channel that is closed when the first of the locks ends.
@@ -57,8 +50,7 @@ func (l *Locks) Done() <-chan struct{} {
 	return l.live.Done()
 }
 
-// Err returns nil while all locks are live, and then the [Lock.Err] of the first that was
-// seen to end, which never changes.
+// Err returns nil while all locks are live, and then the [Lock.Err] of the first that was seen to end, which never changes.
 func (l *Locks) Err() error {
 	if l.live == nil {
 		return errNotAcquired()
@@ -72,8 +64,7 @@ func (l *Locks) Err() error {
 	return nil
 }
 
-// Deadline returns the earliest [Lock.Deadline] of the locks: when the first ends if
-// nothing more is heard from the engine. Once one has ended it is past.
+// Deadline returns the earliest [Lock.Deadline] of the locks.
 func (l *Locks) Deadline() time.Time {
 	var first time.Time
 	for i, k := range l.locks {
@@ -84,8 +75,7 @@ func (l *Locks) Deadline() time.Time {
 	return first
 }
 
-// Context is like [Lock.Context]: the context is done when parent is, when the first of
-// the locks ends, with what Err returns as its cause, or when the CancelFunc is called.
+// Context is like [Lock.Context]: the context ends with the first of the locks, and its cause is what Err returns.
 func (l *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if err := l.Err(); err != nil {
 		return endedContext(parent, err)
@@ -99,7 +89,7 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	for i, k := range l.locks { // each of them ends ctx before it is given back
 		forgets[i] = k.atEnd(ctx, end)
 	}
-	return newLockContext(ctx, l.Err, cancel), func() {
+	return &lockContext{ctx, parent, l.Err, cancel}, func() {
 		for _, forget := range forgets {
 			forget()
 		}
@@ -107,35 +97,7 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// follow is Context for those that wait for the next of the keys, which may hear a moment later that one of the locks has ended.
-func (l *Locks) follow(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	now := *l // add changes it
-	stop := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
-	forget := context.AfterFunc(ctx, func() { stop() })
-	return newLockContext(ctx, now.overByNow, cancel), func() {
-		forget()
-		stop()
-		cancel(nil)
-	}
-}
-
-// overByNow is Err for those who wait, and look often: of thousands of keys, each look at all would take most of the time. While the
-// process runs, timers end what is over, so it compares the clocks again only when these have moved on.
-func (l *Locks) overByNow() error {
-	if len(l.locks) == 0 {
-		return nil
-	}
-	now := l.locks[0].client.clock.Now()
-	if last := l.looked.Load(); last != nil && max(now.Sub(*last).Abs(), now.Wall.Sub(last.Wall).Abs()) < aheadBy {
-		return context.Cause(l.live)
-	}
-	l.looked.Store(&now)
-	return l.Err()
-}
-
-// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It
-// fails with what Err returns if one of the locks has ended.
+// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It fails if one of the locks has ended.
 func (l *Locks) Extend(d time.Duration) error {
 	if l.live == nil {
 		return failed("extend", "", errNotAcquired())
@@ -143,9 +105,10 @@ func (l *Locks) Extend(d time.Duration) error {
 	if d < 0 {
 		return failed("extend", l.locks[0].key, driver.Invalid("TTL", "%v is negative", d))
 	}
-	if err := l.Err(); err != nil {
-		first := slices.IndexFunc(l.locks, func(k *Lock) bool { return errors.Is(k.Err(), err) })
-		return failed("extend", l.locks[max(first, 0)].key, err)
+	for _, k := range l.locks {
+		if err := k.Err(); err != nil {
+			return failed("extend", k.key, err)
+		}
 	}
 	for _, k := range l.locks {
 		if err := k.Extend(d); err != nil {
@@ -155,33 +118,26 @@ func (l *Locks) Extend(d time.Duration) error {
 	return nil
 }
 
-// Verify asks the engine about one lock after the other, as [Lock.Verify] does, until there is an
-// error. It returns nil only if all grants stand and all locks are live, and the end of a lock
-// rather than another error.
+// Verify calls [Lock.Verify] of one lock after the other until there is an error.
 func (l *Locks) Verify(ctx context.Context) error {
-	if ctx != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = l.Context(ctx) // none is asked about when another has ended
-		defer cancel()
+	if l.live == nil {
+		return failed("verify", "", errNotAcquired())
 	}
-	err := l.Err()
 	for _, k := range l.locks {
-		if err = k.Verify(ctx); err != nil {
-			break
+		if err := k.Verify(ctx); err != nil {
+			return err
 		}
 	}
 	for _, k := range l.locks {
-		if ended := k.Err(); ended != nil { // since it was asked about; or it is what has ended ctx
+		if ended := k.Err(); ended != nil { // since it was asked about
 			return failed("verify", k.key, ended)
 		}
 	}
-	return err
+	return nil
 }
 
-// Release ends all locks for their holder, the last acquired first, and then tells the
-// engine. It waits for all confirmations, as long as ctx allows, and returns the errors
-// of [Lock.Release] of all of them, joined: one that fails does not keep the others. It
-// may be called again, and locks may be released one by one before it.
+// Release ends all locks for their holder and then tells the engine. It waits for all confirmations as long as ctx allows, and
+// joins the errors of [Lock.Release]. Single locks may be released before.
 func (l *Locks) Release(ctx context.Context) error {
 	if l.live == nil {
 		return failed("release", "", errNotAcquired())
@@ -199,16 +155,9 @@ func (l *Locks) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (l *Locks) each() []*Lock {
-	all := l.All()
-	if i := slices.IndexFunc(all, func(k *Lock) bool { return k.Err() == l.Err() }); i > 0 {
-		all[0], all[i] = all[i], all[0]
-	}
-	return all
-}
+func (l *Locks) each() []*Lock { return l.All() }
 
-// abandon gives back what was acquired before a failure. Once ctx is done nobody waits
-// for the engine, and hardly before.
+// abandon gives back what was acquired before a failure. Once ctx is done nobody waits for the engine, and hardly before.
 func (l *Locks) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The engine is told how a key is to be shared, and the lock and the hooks say it.
+// The engine is told how a key is to be shared, and the lock says it.
 func TestMode(t *testing.T) {
 	for _, c := range []struct {
 		opt  holdfast.Option
@@ -34,15 +34,14 @@ func TestMode(t *testing.T) {
 				asked = append(asked, req.Mode)
 				return b.grant(), nil
 			}
-			var hooked holdfast.Acquisition
-			l := b.open(t, driver.Config{}, holdfast.Hooks{Granted: func(a holdfast.Acquisition) { hooked = a }})
+			l := b.open(t, driver.Config{})
 			lock := acquire(t, l, "k", c.opt)
 			synctest.Wait()
 			if !slices.Equal(checked, []driver.Mode{c.want}) || !slices.Equal(asked, checked) {
 				t.Errorf("checked %v, asked %v, want %v", checked, asked, c.want)
 			}
-			if lock.Shared() != c.want.Shared || lock.Limit() != c.want.Limit || hooked.Shared != c.want.Shared || hooked.Limit != c.want.Limit {
-				t.Errorf("lock %v %d, hook %+v, want %v", lock.Shared(), lock.Limit(), hooked, c.want)
+			if lock.Shared() != c.want.Shared || lock.Limit() != c.want.Limit {
+				t.Errorf("lock %v %d, want %v", lock.Shared(), lock.Limit(), c.want)
 			}
 			large := make([]byte, holdfast.MaxSharedData+1)
 			if err := lock.SetData(t.Context(), large); errors.Is(err, holdfast.ErrInvalid) != c.want.Shared {
@@ -73,7 +72,7 @@ func TestInfoEach(t *testing.T) {
 		want []string
 	}{
 		"nobody":    {driver.Info{Key: "k", Queue: []driver.Waiter{{Owner: "w"}}}, nil},
-		"exclusive": {driver.Info{Key: "k", Held: true, Owner: "owner7", Token: 7, Grant: "grant7"}, []string{"grant7"}},
+		"exclusive": {driver.Info{Key: "k", Held: true, Holder: driver.Holder{Owner: "owner7", Token: 7, Grant: "grant7"}}, []string{"grant7"}},
 		"shared":    {together(5, 7, 9), []string{"grant5", "grant7", "grant9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +127,7 @@ func TestHeldErrorOfSeveral(t *testing.T) {
 	for want, info := range map[string]driver.Info{
 		`held by "owner5" (reader, token 5) and 2 more`: together(5, 7, 9),
 		`held by "owner5" (permit of 3, token 5)`:       permits,
-		`held by "a" (token 5)`:                         {Key: "k", Held: true, Owner: "a", Token: 5},
+		`held by "a" (token 5)`:                         {Key: "k", Held: true, Holder: driver.Holder{Owner: "a", Token: 5}},
 	} {
 		b := &engine{acquire: func(context.Context, *driver.Request) (driver.Grant, error) {
 			return driver.Grant{}, driver.Held(info)
@@ -147,7 +146,7 @@ func TestObserveSharers(t *testing.T) {
 		b := &engine{}
 		s := b.told()
 		var seen []int
-		l := b.open(t, driver.Config{}, holdfast.Hooks{Observed: func(s holdfast.Sight) { seen = append(seen, s.Holders) }})
+		l := b.open(t, driver.Config{}, only(func(e holdfast.Event) { seen = append(seen, e.Holders) }, holdfast.Observed))
 		var got [][]holdfast.Holder
 		go func() {
 			for info, err := range l.Observe(t.Context(), "k") {
@@ -166,7 +165,7 @@ func TestObserveSharers(t *testing.T) {
 			{together(5, 6, 7), false},
 			{together(5, 7), true},
 			{together(5, 7, 8), true},
-			{driver.Info{Key: "k", Held: true, Token: 9}, true},
+			{driver.Info{Key: "k", Held: true, Holder: driver.Holder{Token: 9}}, true},
 			{together(7, 8), false},
 			{together(10, 11, 12), true},
 			{driver.Info{Key: "k"}, true},
@@ -182,7 +181,7 @@ func TestObserveSharers(t *testing.T) {
 			}
 		}
 		if want := []int{3, 2, 3, 1, 3, 0, 1, 1}; !slices.Equal(seen, want) {
-			t.Errorf("hooks: %v, want %v", seen, want)
+			t.Errorf("events: %v, want %v", seen, want)
 		}
 		mustClose(t, l)
 	})

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// Observe yields who holds a key: first the present state, then each change, until ctx
-// ends. That nobody holds the key is a state too: Held is false. A new holder is one, and
-// so is new data of the same holder, or one less of those who share the key. Somebody who waits is never told of, and an Info
-// has no Queue.
+// Observe yields the holder of a key: first the present state, then each change of the holders or their data, until ctx ends. That
+// the key is free is a state: Held is false. Waiters are not reported; an Info has no Queue.
 //
 //	for info, err := range client.Observe(ctx, "leader") {
 //		if err != nil {
@@ -24,29 +23,15 @@ import (
 //		route(info.Held && !info.Stale, info.Data)
 //	}
 //
-// It tells what is, not what was: when the loop's body returns, the next pair is the
-// newest state. States that came and went in the meantime are skipped; the latest one is
-// always told. Tokens rise unless the engine was wiped or restored, and a grant that was over does not come back (but those
-// of some other programs do). Nothing is told twice in a row. So a body that hears that nobody holds the
-// key, tries to take it and is beaten to it, hears no more if the key is free again before
-// it returns: [Client.Acquire], which waits, is for that.
+// When the loop's body returns, the next pair is the newest state: states in between are skipped, the latest never. Nothing is
+// yielded twice in a row. Tokens rise unless the engine was wiped or restored, and an ended grant does not come back; locks of
+// some other programs are exceptions. ZooKeeper and memlock report a change at once, DynamoDB at the next poll. A dead holder is
+// reported until the engine could give the key to another.
 //
-// On ZooKeeper and in memory a change is told as soon as the client hears of it; on
-// DynamoDB, which reports nothing, when it is read: at most a poll period later.
-// A dead holder is reported until the engine has given its key to another, or could have.
-//
-// Observe goes on over outages and the ends of sessions. When the client finds that the engine
-// cannot be reached, as [Disconnected] reports, the last state is told again with Stale set: it
-// may be outdated. That takes one session timeout at most on ZooKeeper; on DynamoDB, one Poll and
-// the time limit of a request. A state without Stale follows when the engine has been
-// asked again, also if nothing has changed.
-//
-// It ends in an error, with an empty Info, that matches the error of ctx, or [ErrClosed];
-// or with one that no further try would change, such as [ErrInvalid] or [ErrDenied]. The
-// body may end the loop, call anything, and close the client.
-//
-// However many observe a key at a time, the client asks the engine only once for all of
-// them. Whoever joins others gets what they were told last as the present state.
+// Observe goes on over outages and ends of sessions. While the engine is unreachable, the last state is yielded again with Stale
+// set; a state without Stale follows. Observe ends with the error of ctx, [ErrClosed], or an error that a retry would not change,
+// such as [ErrInvalid] or [ErrDenied]. The loop's body may end the loop and call anything. The client asks the engine once per
+// key, however many observe it.
 func (c *Client) Observe(ctx context.Context, key string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if err := c.observe(ctx, key, yield); err != nil {
@@ -109,7 +94,7 @@ type observation struct {
 	feed      *feed
 	observers int // guarded by the client's mu; 0: it is ending, and nobody joins it
 	end       context.CancelFunc
-	ended     chan struct{} // closed when the engine's Observe has returned, and hooks know
+	ended     chan struct{} // closed after ObserveEnded
 
 	mu        strict.Mutex[strict.Observation]
 	state     *Info           // nil before the first
@@ -142,13 +127,13 @@ func (c *Client) join(key string) (*observation, error) {
 			if before != nil {
 				<-before.ended // the engine observes a key once at a time
 			}
-			c.feed.observing(key, true)
+			c.feed.emit(Event{Kind: ObserveBegan, Key: key}, time.Time{})
 			err := c.engine.Observe(ctx, key, o.tell)
 			for errors.Is(err, driver.ErrHistoryLost) {
 				o.forget()
 				err = c.engine.Observe(ctx, key, o.tell)
 			}
-			c.feed.observing(key, false)
+			c.feed.emit(Event{Kind: ObserveEnded, Key: key}, time.Time{})
 			close(o.ended)
 			c.drop(o)
 			o.fail(cmp.Or(c.explain(ctx, err), errNotObserved))
@@ -158,8 +143,7 @@ func (c *Client) join(key string) (*observation, error) {
 	return o, nil
 }
 
-// leave ends the observation with the last observer. It stays known until it has ended: the
-// next one of the key waits for that.
+// leave ends the observation with the last observer. It stays known until it has ended: the next one of the key waits for that.
 func (c *Client) leave(o *observation) {
 	c.mu.Lock()
 	o.observers--
@@ -179,8 +163,8 @@ func (c *Client) drop(o *observation) {
 	}
 }
 
-// present returns the newest state, nil before the first, a channel that closes when that
-// becomes stale, nil if it is, and one that closes when there is a newer one, or err.
+// present returns the newest state, nil before the first, a channel that closes when that becomes stale, nil if it is, and one
+// that closes when there is a newer one, or err.
 func (o *observation) present() (state *Info, connected, changed <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -223,7 +207,11 @@ func (o *observation) tell(info Info) {
 	}
 	info.Queue = nil
 	o.state = &info
-	o.feed.observed(info)
+	event := Event{Kind: Observed, Key: info.Key, Owner: info.Owner, Token: info.Token, Holders: len(info.Holders)}
+	if info.Held {
+		event.Holders = max(event.Holders, 1)
+	}
+	o.feed.emit(event, time.Time{})
 	o.wakeLocked()
 }
 
@@ -234,8 +222,8 @@ func (o *observation) forget() {
 	o.token, o.newest, o.last, o.over = 0, 0, "", false
 }
 
-// withoutRevived leaves out of those who share a key whoever is not new and was left out
-// before: a renewal that comes late may bring back a grant that its holder has given up.
+// withoutRevived leaves out of those who share a key whoever is not new and was left out before: a renewal that comes late may
+// bring back a grant that its holder has given up.
 func (o *observation) withoutRevived(info Info) Info {
 	if !info.Held || info.Unfenced || len(info.Holders) == 0 || o.state == nil {
 		return info
@@ -254,8 +242,7 @@ func (o *observation) withoutRevived(info Info) Info {
 	return driver.Together(info.Key, info.Limit, kept)
 }
 
-// outdated reports whether a state is that of a grant which another has followed, or
-// which nobody has any more.
+// outdated reports whether a state is that of a grant which another has followed, or which nobody has any more.
 func (o *observation) outdated(info Info) bool {
 	switch {
 	case !info.Held, info.Unfenced:

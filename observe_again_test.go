@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Whoever observes a key again right after the last observer has left does so when the engine's Observe has returned:
-// the engine observes a key once at a time, and hooks hear of the end before the next beginning.
+// A loop that begins right after the last observer has left waits for the engine's Observe to return: the engine observes a
+// key once at a time, and ObserveEnded precedes the next ObserveBegan.
 func TestObserveAgainAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -29,10 +29,7 @@ func TestObserveAgainAtOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return ctx.Err()
 		}
-		c := b.open(t, driver.Config{}, holdfast.Hooks{
-			Observing: func(o holdfast.Observing) { calls = append(calls, map[bool]string{true: "on", false: "off"}[o.On]) },
-			Observed:  func(holdfast.Sight) { calls = append(calls, "state") },
-		})
+		c := b.open(t, driver.Config{}, func(e holdfast.Event) { calls = append(calls, e.Kind.String()) })
 		for range 2 {
 			for range c.Observe(t.Context(), "k") {
 				break
@@ -53,9 +50,9 @@ func TestObserveAgainAtOnce(t *testing.T) {
 			break
 		}
 		mustClose(t, c)
-		pair := []string{"on", "state", "off"}
+		pair := []string{"observe began", "observed", "observe ended"}
 		if want := slices.Concat(pair, pair, pair, pair); !slices.Equal(calls, want) {
-			t.Errorf("hooks: %q, want %q", calls, want)
+			t.Errorf("events: %q, want %q", calls, want)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (o *observing) expect(t *testing.T, want ...string) {
 }
 
 func state(token holdfast.Token, data string) driver.Info {
-	return driver.Info{Key: "k", Held: true, Token: token, Grant: fmt.Sprint("grant ", token), Data: []byte(data)}
+	return driver.Info{Key: "k", Held: true, Holder: driver.Holder{Token: token, Grant: fmt.Sprint("grant ", token), Data: []byte(data)}}
 }
 
 func unfenced(token holdfast.Token) driver.Info {
@@ -124,15 +124,15 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 		"new data":                  {[]driver.Info{state(1, "a"), state(1, "b"), state(1, "b")}, []string{"1a", "1b"}},
 		"no tokens": {
 			[]driver.Info{
-				{Key: "k", Held: true, Grant: "x"},
+				{Key: "k", Held: true, Holder: driver.Holder{Grant: "x"}},
 				nobody,
-				{Key: "k", Held: true, Grant: "x"},
-				{Key: "k", Held: true, Grant: "y"},
+				{Key: "k", Held: true, Holder: driver.Holder{Grant: "x"}},
+				{Key: "k", Held: true, Holder: driver.Holder{Grant: "y"}},
 			},
 			[]string{"0", "-", "0"},
 		},
 		"another grant of the same name": { // R25
-			[]driver.Info{{Key: "k", Held: true, Token: 1, Grant: "x"}, nobody, {Key: "k", Held: true, Token: 2, Grant: "x"}},
+			[]driver.Info{{Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "x"}}, nobody, {Key: "k", Held: true, Holder: driver.Holder{Token: 2, Grant: "x"}}},
 			[]string{"1", "-", "2"},
 		},
 		"readers that do not keep to the order": {
@@ -144,7 +144,7 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 			[]string{"5", "7", "-", "7", "1", "6"},
 		},
 		"a grant that was broken and has another name": {
-			[]driver.Info{state(1, ""), {Key: "k", Held: true, Token: 1, Grant: "broken"}, nobody},
+			[]driver.Info{state(1, ""), {Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "broken"}}, nobody},
 			[]string{"1", "-"},
 		},
 		"a sharer that was over": {
@@ -157,7 +157,7 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 		},
 		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "-", "3"}},
 		"the queue": {[]driver.Info{state(1, ""), {
-			Key: "k", Held: true, Token: 1, Grant: "grant 1", Queue: []driver.Waiter{{Owner: "w"}},
+			Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "grant 1"}, Queue: []driver.Waiter{{Owner: "w"}},
 		}}, []string{"1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -429,13 +429,17 @@ func TestObserversComeAndGo(t *testing.T) {
 	}
 }
 
-// The hooks of observers: one pair of Observing however many observe a key, and each state in between, also at Close.
-func TestObserveHooks(t *testing.T) {
+// OnEvent receives one pair of ObserveBegan and ObserveEnded however many observe a key, and each state in between, also at Close.
+func TestObserve_ManyObservers_OneOnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []string
-		client, err := memlock.New(&memlock.Options{Hooks: holdfast.Hooks{
-			Observing: func(o holdfast.Observing) { calls = append(calls, fmt.Sprintf("%s observed: %v", o.Key, o.On)) },
-			Observed:  func(s holdfast.Sight) { calls = append(calls, fmt.Sprintf("%s held: %v %s", s.Key, s.Held, s.Owner)) },
+		client, err := memlock.New(&memlock.Options{OnEvent: func(e holdfast.Event) {
+			switch e.Kind {
+			case holdfast.ObserveBegan, holdfast.ObserveEnded:
+				calls = append(calls, fmt.Sprint(e.Kind, " ", e.Key))
+			case holdfast.Observed:
+				calls = append(calls, fmt.Sprintf("%d hold %s: %s", e.Holders, e.Key, e.Owner))
+			}
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -454,7 +458,7 @@ func TestObserveHooks(t *testing.T) {
 		if err := client.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"k observed: true", "k held: false ", "k held: true a", "k observed: false"}
+		want := []string{"observe began k", "0 hold k: ", "1 hold k: a", "observe ended k"}
 		if !slices.Equal(calls, want) {
 			t.Errorf("%q, want %q", calls, want)
 		}

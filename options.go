@@ -30,95 +30,72 @@ type request struct {
 	retry   *Retry
 }
 
-// WithTTL limits how long the lock may be held, from the grant on: when d has
-// passed it ends with [ErrTTLExpired], for the holder first and then in the
-// engine. 0, the default, is no limit. In [Client.AcquireAll] it counts from when all
-// keys are held. It has nothing to do with the lease
-// that shows the engine that the holder lives, which is renewed by itself.
+// WithTTL limits how long the lock is held: after d it ends with [ErrTTLExpired], for the holder first and then in the engine. 0,
+// the default, is no limit. In [Client.AcquireAll] it begins when all keys are held. The TTL is independent of the lease, which
+// renews itself.
 func WithTTL(d time.Duration) Option { return func(r *request) { r.ttl = d } }
 
-// WithOwner sets the owner name of this hold, 1 to [MaxOwner] bytes of UTF-8
-// without NUL; the default is the client's.
+// WithOwner sets the owner name of this hold, 1 to [MaxOwner] bytes of UTF-8 without NUL; the default is the client's.
 func WithOwner(name string) Option {
 	return func(r *request) { r.owner, r.ownerOK = name, true }
 }
 
-// WithData stores data, at most [MaxData] bytes ([MaxSharedData] if it is shared), with the hold, for others to
-// read by [Client.Inspect]. It is copied. [Lock.SetData] replaces it.
+// WithData stores data with the hold, at most [MaxData] bytes, [MaxSharedData] if the hold is shared. [Client.Inspect] shows it,
+// [Lock.SetData] replaces it.
 func WithData(data []byte) Option {
 	data = append([]byte(nil), data...)
 	return func(r *request) { r.data = data }
 }
 
-// WithReclaim ends earlier holds and places in the queue that other clients
-// have under the same owner name, with [ErrReclaimed] (which says when it may be
-// [ErrBroken] instead), so that a restarted process need not wait for its own dead
-// lease. A client that waits, and finds no more than that its
-// place is gone, queues again. It needs [WithOwner]; the name
-// must be one that no two live processes use at a time. A live hold of the
-// same client is not touched: the call then fails with [ErrHeld].
+// WithReclaim ends earlier holds and places in the queue of other clients with the same owner name, with [ErrReclaimed], so that a
+// restarted process need not wait for its own dead lease. It needs [WithOwner], with a name that no two live processes use at a
+// time. If the same client holds the key, the call fails with [ErrHeld].
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 
-// WithShared shares the key with others that ask for it in the same way, such as readers of
-// what the key protects. It excludes those who do not, and is excluded by them: they wait
-// for each other, and where the engine keeps a queue, whoever comes later waits behind
-// those who wait already, whatever they wait for. Everything else is as without it. A hold
-// cannot be changed from one kind to the other: release it, acquire the other, and look
-// again at what the key protects. [Info.Holders] has all who share a key, [Token] says how a
-// resource tells late ones.
+// WithShared shares the key with others that use WithShared, such as readers, and excludes all others. Where the engine keeps a
+// queue, a later request waits behind the earlier ones, whatever their mode. A hold cannot change its mode: release it and acquire
+// again. [Info.Holders] has all who share a key; [Token] says how a resource detects late ones.
 //
-// A shared hold has at most [MaxSharedData] bytes of data. On DynamoDB at most [MaxLimit]
-// can share a key at a time; for those beyond it is held.
+// A shared hold has at most [MaxSharedData] bytes of data. On DynamoDB at most [MaxLimit] share a key at a time.
 func WithShared() Option { return func(r *request) { r.shared = true } }
 
-// WithLimit takes one of n permits: at most n hold the key at a time. n is from 1 to
-// [MaxLimit], and the same for all. Another n, a reader or a lock excludes permits and is
-// excluded by them. It waits in its turn, and later requests wait behind it even while permits
-// are free; the wait is logged. So a program that holds a permit and asks for a second one can
-// wait for ever, and an [Election] for the key keeps permits out while it leads. On ZooKeeper,
-// Curator's and kazoo's semaphores are separate: a fleet that mixes them with permits has up to
-// 2n holders. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
-// WithLimit and [WithShared] do not go together.
+// WithLimit takes one of n permits: at most n hold the key at a time. n is from 1 to [MaxLimit], and the same for all. Another n, a
+// reader or a lock excludes permits and is excluded by them. It waits in its turn, and later requests wait behind it even while permits
+// are free; the wait is logged. So a program that holds a permit and asks for a second one can wait for ever, and an [Election] for the
+// key keeps permits out while it leads. On ZooKeeper, Curator's and kazoo's semaphores are separate: a fleet that mixes them with permits
+// has up to 2n holders. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data; WithLimit and [WithShared] do
+// not go together.
 //
-// A permit cannot be fenced. Its token tells it from others, but a greater token does not
-// make a smaller one late: both may be live. Where each of n holders needs a token that
-// protects, or a number of its own, let [Client.AcquireAny] take one of n keys.
+// A permit cannot be fenced. Its token tells it from others, but a greater token does not make a smaller one late: both may be
+// live. Where each of n holders needs a token that protects, or a number of its own, let [Client.AcquireAny] take one of n keys.
 func WithLimit(n int) Option { return func(r *request) { r.limit, r.limitOK = n, true } }
 
-// WithRetry governs how transient failures of the engine are tried again, and,
-// in [Client.AcquireAny] and [Client.AcquireAll], the delays between passes. The default goes on until
-// the ctx of the call ends.
+// WithRetry sets how transient failures of the engine are retried, and the delays between passes of [Client.AcquireAny] and
+// [Client.AcquireAll]. The default retries until ctx ends.
 func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry } }
 
-// WithWait bounds the wait for a holder, in [Client.AcquireAll] for all of them together: when d > 0 has passed, the call fails
-// with a [*HeldError], or as [Client.Acquire] says. The default is to wait until
-// ctx ends. A call that does not wait, such as [Client.TryAcquire], refuses it: [ErrInvalid].
+// WithWait bounds the wait for holders, in [Client.AcquireAll] for all together. See [Client.Acquire] for the error. The default
+// is to wait until ctx ends. Calls that do not wait, such as [Client.TryAcquire], refuse it.
 func WithWait(d time.Duration) Option {
 	return func(r *request) { r.wait, r.waitOK = d, true }
 }
 
-// WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew
-// on each pass. It has no meaning elsewhere.
+// WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew in each pass.
 func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
 
 // yielding is for a candidate that has just led.
 func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
 
-// A Retry says how often something that failed is tried again, and after what
-// delays. It is a plain value: it may be used by any number of calls.
-// Delays double from Initial to Max, each varied by a quarter either way but
-// never more than Max. A delay may end early because the engine can be reached
-// again. The try that follows does not count; there is at most one such free try for
-// each that counts.
+// A Retry says how often a failure is retried, and after what delays. Delays double from Initial to Max, each varied by a quarter.
+// A delay may end early because the engine is reachable again; that try does not count, once per try that counts.
 type Retry struct {
 	Attempts int           // tries in all, the first included; 0: no limit
 	Initial  time.Duration // first delay; 0: 100 ms
 	Max      time.Duration // largest delay; 0: 5 s, or Initial if that is more
 	Total    time.Duration // no try starts later than this after the first; 0: no limit
 
-	// Delay, if set, takes the place of Initial and Max: given the number of
-	// tries that have failed, it returns the delay before the next, or false
-	// for none. It must not call Close.
+	// Delay, if set, replaces Initial and Max: it returns the delay after a number of failed tries, or false to stop. It must not
+	// call Close.
 	Delay func(attempt int) (time.Duration, bool)
 }
 
@@ -147,8 +124,7 @@ func (r *Retry) validate() error {
 	return nil
 }
 
-// newRequest applies opts and checks everything that can be checked without
-// the engine, by the same rules for all of them.
+// newRequest applies opts and checks everything that can be checked without the engine, by the same rules for all of them.
 func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 	r := &request{key: key}
 	for _, opt := range opts {
@@ -170,7 +146,7 @@ func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 
 func (r *request) validate() error {
 	if r.ownerOK {
-		if err := CheckOwner("owner", r.owner); err != nil {
+		if err := driver.CheckOwner("owner", r.owner); err != nil {
 			return err
 		}
 	}

@@ -8,28 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// SetData replaces what [WithData] stored with the hold. Others read it by
-// [Client.Inspect] and [Client.List], and [Client.Observe] tells of each change: the
-// address that a leader has moved to, the progress of a long job. Data has at most
-// [MaxData] bytes, [MaxSharedData] if the hold is shared, and is copied; nil and empty data remove what is there. Owner, token and
-// the grant stay as they are, and the lock lives on, whatever comes of the call.
+// SetData replaces the data that [WithData] stored. Others read it by [Client.Inspect], [Client.List] and [Client.Observe]. Data
+// has at most [MaxData] bytes, [MaxSharedData] if the hold is shared, and is copied; empty data removes it. The write is
+// conditional on this grant and never touches another. Calls on one lock run one after the other; the last one wins.
 //
-// It waits until the engine has confirmed the write, through outages too, until ctx ends
-// or the lock does. The write is conditional on this very grant: it never touches that of
-// another holder, however late it arrives. Calls on one lock are carried out one after the
-// other, and the last one called wins.
+// SetData waits until the engine has confirmed, through outages, until ctx or the lock ends. It returns nil if every later Inspect
+// and List shows the new data; what Err returns if the lock ends; an [*InvalidError] if data is too large; and otherwise ctx's
+// error with what prevented the confirmation. After an error the new data may still appear, but never after that of a later
+// SetData, and never after the grant.
 //
-// It returns nil once every Inspect and List that begins later, by any client, shows the new data or newer; an observer may be
-// told of it later. It returns what Err returns if the lock has ended, or ends meanwhile; an [*InvalidError] if data is too large, which sends nothing;
-// and otherwise ctx's error and what kept the engine from confirming. Then, and when the
-// lock ended meanwhile, others may see the old data or the new, and the new may still
-// appear a while later; but never after that of a later SetData, and never beyond the end
-// of the grant.
-//
-// It is meant for facts about the holder that change now and then. What it costs depends
-// on the engine: one write, which on ZooKeeper also wakes the clients that are next in
-// line, and on DynamoDB is charged by the size of the whole item, as is each heartbeat
-// after it.
+// A call costs one write. On ZooKeeper it also wakes the next waiters; DynamoDB charges it, and each later heartbeat, by the size
+// of the item.
 func (k *Lock) SetData(ctx context.Context, data []byte) error {
 	if err := k.setData(ctx, data); err != nil {
 		return failed("set data", k.key, err)
@@ -46,7 +35,7 @@ func (k *Lock) setData(ctx context.Context, data []byte) error {
 	}
 	entered, done, err := k.client.enter(ctx)
 	if err != nil {
-		return cmp.Or(k.Err(), ofAnother(ctx, err))
+		return cmp.Or(k.Err(), err)
 	}
 	defer done()
 	bound, cancel := k.Context(entered)

@@ -63,7 +63,7 @@ func TestSnippets(t *testing.T) {
 	}
 
 	doc := regexp.MustCompile(`(?m)^// ?`).ReplaceAllString(read(t, "doc.go"), "")
-	const name = "reportNightly"
+	const name = "firstSteps"
 	body := snippets(t, "example_test.go")[name].body
 	if indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(body, "\t$1"); !strings.Contains(doc, indented) {
 		t.Errorf("doc.go does not have the body of %s in example_test.go:\n%s", name, indented)

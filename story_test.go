@@ -52,7 +52,7 @@ func (s *story) lose(key string, cause error) {
 }
 
 // openStory makes a client of an engine that grants each key at once, or as acquire says.
-func openStory(t *testing.T, acquire func(context.Context, *driver.Request) error, hooks ...holdfast.Hooks) (*holdfast.Client, *story) {
+func openStory(t *testing.T, acquire func(context.Context, *driver.Request) error, onEvent ...func(holdfast.Event)) (*holdfast.Client, *story) {
 	s := &story{lost: make(map[string]func(error))}
 	s.engine.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 		s.tell("acquire " + req.Key)
@@ -68,5 +68,5 @@ func openStory(t *testing.T, acquire func(context.Context, *driver.Request) erro
 		g.Hold = released{s, req.Key}
 		return g, nil
 	}
-	return s.open(t, driver.Config{}, hooks...), s
+	return s.open(t, driver.Config{}, onEvent...), s
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// retries is what an engine calls with each transient failure of a request. When the engine was away for a lease, a try ends by giveUp.
+// retries is what an engine calls with each transient failure of a request. When the engine was away for a lease, a try ends by
+// giveUp.
 func (c *Client) retries(
 	r *request, loop *backoff.Loop, wait bool, giveUp context.CancelCauseFunc,
 ) func(context.Context, error, <-chan struct{}) error {
@@ -41,8 +42,9 @@ func (c *Client) retries(
 	}
 }
 
-// watch finds out whether the holders are dead that have made a try fail with refused, on an engine that cannot know. It watches all
-// keys at the same time, and returns nil when another try may get all of them, or one of them if one is set; otherwise why not.
+// watch finds out whether the holders are dead that have made a try fail with refused, on an engine that cannot know. It watches
+// all keys at the same time, and returns nil when another try may get all of them, or one of them if one is set; otherwise why
+// not.
 func (c *Client) watch(ctx context.Context, refused error, requests []*request, one bool) error {
 	engine, ok := c.engine.(driver.Watcher)
 	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) {

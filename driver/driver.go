@@ -1,26 +1,18 @@
-// Package driver is what an engine of holdfast implements. Only authors of engines
-// need it: programs that use locks import the engine's package, such as zklock, and
-// package holdfast.
+// Package driver is what an engine of holdfast implements. Only authors of engines need it.
 //
-// A program calls a [holdfast.Client]. The client validates the call, makes it a
-// [Request], and hands it to the engine's [Driver]. The engine returns a [Grant], whose
-// [Lease] ends on the client's own clocks; what happens to it later it reports to the
-// [Host] and to the functions of the request. An engine starts with holdfast.New, and
-// package locktest says whether it keeps the contract. Package memlock is the shortest
-// engine to read, and [CONTRIBUTING.md] goes through the steps.
+// A [holdfast.Client] validates a call, makes it a [Request], and hands it to the engine's [Driver], which returns a [Grant].
+// The [Lease] of the grant ends on the client's own clocks. The engine reports later changes to the [Host] and to the
+// functions of the request. An engine starts with holdfast.New, and package locktest checks its contract. Package memlock is the
+// shortest engine to read; [CONTRIBUTING.md] goes through the steps.
 //
-// What is the same for all methods of a driver:
+// For all methods of a driver:
 //
-//   - A failure is transient if another try may not meet it: the engine cannot be reached, does not answer, is too
-//     busy, or has ended the session before there was a grant. Acquire passes each to Request.Retry, which knows
-//     what the user wants. All other methods try again by themselves, with growing pauses, until ctx ends; their
-//     error then matches [ErrDisconnected]. The client adds what ctx ended with. Inspect, List, Ask and Break may
-//     fail so after a lease if ctx has no deadline.
-//   - What the engine refuses for good is returned at once: [ErrDenied], [ErrInvalid], [ErrNames] and the like.
-//   - A ctx that ends ends the call at once. What it has begun and cannot know the outcome of, it settles in the
-//     background, in time for Close.
-//   - A grant whose lease has run out by the time that Acquire returns is void: the client calls Release on its Hold,
-//     and then Acquire again. An engine need not look for that.
+//   - A failure is transient if a retry may succeed: the engine is unreachable, silent or too busy, or has ended the session
+//     before a grant. Acquire passes each to Request.Retry. All other methods retry, with growing pauses, until ctx ends; their
+//     error then matches [ErrDisconnected]. Inspect, List, Ask and Break may fail so after one lease if ctx has no deadline.
+//   - A refusal of the engine is returned at once: [ErrDenied], [ErrInvalid], [ErrNames] and the like.
+//   - The end of ctx ends the call at once. The driver settles unknown outcomes in the background, in time for Close.
+//   - A grant whose lease has run out when Acquire returns is void: the client calls Release on its Hold, and then Acquire again.
 //
 // [holdfast.Client]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Client
 // [CONTRIBUTING.md]: https://github.com/holdfast-go/holdfast/blob/main/CONTRIBUTING.md#writing-an-engine
@@ -33,19 +25,14 @@ import (
 	"time"
 )
 
-// A Driver is one client's connection to an engine. It grants, verifies, releases,
-// inspects, lists, asks and breaks; everything that must be the same on every engine is
-// done by holdfast.Client.
+// A Driver is one client's connection to an engine. holdfast.Client does everything that is the same on every engine.
 //
-// All methods may be called at the same time. None is called before the open
-// function of holdfast.New has returned; after Close only List may be, and then fails
-// with [ErrClosed]. Input has been validated. Errors match the sentinels of
-// package holdfast; the client adds the operation and the key.
+// All methods may be called at the same time, after the open function of holdfast.New has returned. After Close only List may
+// be called; it then fails with [ErrClosed]. Input has been validated. The client adds the operation and the key to errors.
 type Driver interface {
-	// CheckKey refuses keys that the engine cannot take, beyond the portable
-	// rules of holdfast.CheckKey or, with Config.AnyKey, instead of them, and modes that
-	// it cannot give the key in, with an [*InvalidError]. It sends nothing. mode is the
-	// zero Mode where the key is not to be acquired.
+	// CheckKey refuses, with an [*InvalidError], keys that the engine cannot take beyond the portable rules of [CheckKey] (with
+	// Config.AnyKey, instead of them), and modes that it does not have. It sends nothing. mode is zero if the key is not to be
+	// acquired.
 	CheckKey(key string, mode Mode) error
 
 	// Acquire takes the key, or fails.
@@ -75,77 +62,60 @@ type Driver interface {
 	//     lost: the time limits of requests have to be shorter.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 
-	// Inspect describes a key. A key that nobody holds is no error.
+	// Inspect describes a key, held or free.
 	Inspect(ctx context.Context, key string) (Info, error)
 
 	// List describes the keys that begin with prefix and are held.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// Observe tells who holds a key, for as long as ctx lasts.
-	//  1. It calls tell with what it finds, and again each time that it has learned of a
-	//     change, also if that is that nobody holds the key. Calls come one after the
-	//     other, in the order of the engine; tell does not block.
-	//  2. It may leave out a state that another has followed by then, and may tell one
-	//     twice, but in the end it tells the last one. It tells of no grant that was over
-	//     when it asked the engine, and of nobody who only waits. Infos have no Queue.
-	//  3. It goes on over outages and the ends of sessions: it waits until the engine can
-	//     be reached, and tells what it finds then, also if nothing has changed. It tells that
-	//     after SetConnected(true), and nothing that it found before.
-	//  4. When ctx ends it returns at once, also if the engine does not answer. Otherwise
-	//     it returns only if the key cannot be observed, and another try would not
-	//     change that, with the reason.
-	//  5. It returns [ErrHistoryLost] if the engine was wiped or restored, and a live grant has a lower token
-	//     than it told of before. It has made sure of that at the engine: not by a replica that may lag
-	//     behind, or a primary that may be deposed. The client then forgets the tokens, and calls again.
+	// Observe reports the holders of a key to tell, until ctx ends.
+	//  1. It calls tell with the state that it finds, and again after each change, one call after the other, in the order of
+	//     the engine. A free key is a state. tell does not block.
+	//  2. It may skip a state that another has followed, or repeat one, but tells the last. It tells no grant that was over when
+	//     it asked the engine, and no waiter; Infos have no Queue.
+	//  3. It goes on over outages and ends of sessions: after SetConnected(true) it tells what it finds then, even if nothing
+	//     has changed, and nothing that it found before.
+	//  4. It returns at once when ctx ends, and otherwise only if the key cannot be observed and a retry would not change that.
+	//  5. It returns [ErrHistoryLost] if the engine was wiped or restored and a live grant has a lower token than it told
+	//     before. It has verified that at the engine, not at a replica that may lag or a primary that may be deposed. The client
+	//     then forgets the tokens and calls again.
 	//
-	// A client calls it once per key at a time, however many observe the key, and again
-	// soon after it has returned.
+	// A client calls it once per key at a time, however many observe the key.
 	Observe(ctx context.Context, key string, tell func(Info)) error
 
-	// Break removes the grant that info describes, and no other;
-	// [ErrChanged] if it is not there any more. Of several who share
-	// the key it is the one that info.Grant names.
+	// Break removes the grant that info describes and no other, with several holders that of info.Grant. It fails with
+	// [ErrChanged] if the grant is gone.
 	Break(ctx context.Context, info Info) error
 
-	// Ask tells the holder of the grant that info describes, and of no other, that somebody
-	// wants it to let go: that holder's client calls Request.Asked.
-	//  1. It returns nil when the engine keeps the wish for that holder, who may be cut off
-	//     and is told later, and if it had been asked before; [ErrChanged] if the
-	//     grant is not there any more. info is as for Break.
-	//  2. It changes nothing else: neither owner, data, token and lease, nor what is said of
-	//     the end of the grant, whatever ends it.
-	//  3. No repetition of its request, however late it arrives, reaches another grant.
+	// Ask records a request to release the grant that info describes, and no other; the holder's client calls Request.Asked.
+	//  1. It returns nil when the engine keeps the request for the holder, which may be cut off, and if it had been asked
+	//     before; [ErrChanged] if the grant is gone.
+	//  2. It changes nothing else of the grant, nor the cause of its end.
+	//  3. A late duplicate of its request reaches no other grant.
 	Ask(ctx context.Context, info Info) error
 
-	// Close ends the session, or the heartbeats; Release has been called and has
-	// returned for all holds (but see Ender), and all calls have returned but those of
-	// List: the body of a loop over it may be what closes the client. It leaves no
-	// goroutine behind. It waits for the engine's confirmation until ctx ends, which may
-	// be never, and no longer than until the leases of all that may be left are over:
-	// the engine sees to that itself.
+	// Close ends the session, or the heartbeats. Release has returned for all holds (but see Ender), and so have all calls but
+	// List. Close leaves no goroutine behind. It waits for the engine's confirmation until ctx ends, and no longer than for the
+	// end of all its leases.
 	Close(ctx context.Context) error
 }
 
-// An Ender is a Driver that can give back in one step all that its client has, as
-// by ending a session. Where it can, holdfast.Client.Close does not release each hold.
+// An Ender is a Driver that can give back all that its client has in one step, as by ending a session.
 type Ender interface {
-	// EndSession gives back all that the client has in the engine. All locks have
-	// ended for their holders; calls of Release may be under way, and are given up when
-	// it has returned. Then Close is called.
+	// EndSession gives back all that the client has in the engine. All locks have ended for their holders. Calls of Release
+	// under way are given up when it has returned; then Close is called.
 	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
-	//  2. It goes on trying while the engine cannot be reached, and returns soon after
-	//      the end of ctx, having sent what it can by then.
-	//  3. Its error says what was not confirmed. Then Release is called for each hold for
-	//     which it has not been, with a ctx that has ended: it returns nil if that one is
-	//     known to be given back, and does not wait. So do the calls that are under way.
+	//  2. It retries while the engine is unreachable, and returns soon after the end of ctx.
+	//  3. Its error says what was not confirmed. Then Release is called for each hold for which it has not been, with a ctx that
+	//     has ended: it returns nil if that hold is known to be given back, and does not wait.
 	EndSession(ctx context.Context) error
 }
 
 // A Watcher is a Driver of an engine in which a dead holder keeps its key until a client has seen no heartbeat for a lease.
 type Watcher interface {
-	// Watch finds out whether the holders of a key are dead, after Acquire has refused req. It returns nil when another try may get
-	// the key. If they seem to live, it returns a [*HeldError] at once. Otherwise it watches the key, for their
-	// longest lease at most; a heartbeat, or the end of ctx, ends that with the same. req.Retry is as for Acquire.
+	// Watch finds out whether the holders are dead, after Acquire has refused req. It returns nil when a retry may get the key,
+	// and a [*HeldError] at once if the holders seem to live. Otherwise it watches the key for their longest
+	// lease at most; a heartbeat or the end of ctx ends the watch with the same error. req.Retry is as for Acquire.
 	Watch(ctx context.Context, req *Request) error
 }
 
@@ -171,19 +141,17 @@ type Request struct {
 	// has returned.
 	Queued func(ahead int)
 
-	// Behind is called with the mode of a holder, or of a request ahead, whose Limit is not that of a request that waits. It
-	// may be called often, but not after Acquire has returned: the client logs the first call.
+	// Behind is called with the mode of a holder or of an earlier request whose Limit differs from that of a waiting request. It may
+	// be called often, but not after Acquire has returned: the client logs the first call.
 	Behind func(other Mode)
 
-	// Lost is called when the grant is found to have ended in the engine: cause is
-	// [ErrBroken], [ErrReclaimed], [ErrTakenOver], or [ErrSessionExpired] or [ErrLeaseExpired] where it is this
-	// grant alone that has. (What ends all grants of a lease is told by [Lease.End].) It may be called
-	// before Acquire has returned, and counts only once.
+	// Lost is called when the grant has ended in the engine: cause is [ErrBroken], [ErrReclaimed], [ErrTakenOver], or
+	// [ErrSessionExpired] or [ErrLeaseExpired] of this grant alone ([Lease.End] is for all grants of a lease). It may be called
+	// before Acquire has returned, and counts once.
 	Lost func(cause error)
 
-	// Asked is called when the grant that Acquire returns, or is about to return, is found
-	// to have been asked for: see Driver.Ask. Like Lost, it may be called before Acquire has
-	// returned, and counts only once.
+	// Asked is called when the grant has been asked for: see Driver.Ask. It may be called before Acquire has returned, and
+	// counts once.
 	Asked func()
 }
 
@@ -196,57 +164,43 @@ type Grant struct {
 
 // A Hold is a Driver's side of one granted lock.
 type Hold interface {
-	// Verify asks the engine whether the grant stands. It returns nil, an error
-	// that matches one of the causes of [ErrLost], or whatever kept it from
-	// finding out. The client ends the lock if it matches a cause, here and in SetData: Request.Lost
-	// need not be called then. Verify may renew the lease, and need not.
+	// Verify asks the engine whether the grant stands. It returns nil, an error that matches a cause of [ErrLost], or what
+	// prevented an answer. After a cause, here and in SetData, the client ends the lock, and Request.Lost need not be called.
 	Verify(ctx context.Context) error
 
-	// SetData replaces the data of the grant; empty data removes it. It is not called
-	// again before it has returned, nor after Release; but Release may be called while
-	// it is under way.
-	//  1. It tries until the engine has confirmed, the grant is known to be gone, or ctx
-	//     ends, which it does with the lock. It returns nil, an error that matches one
-	//     of the causes of [ErrLost], what the engine refused it for, or what
-	//     kept it from finding out.
-	//  2. It changes no other grant of the key, and nothing else of its own: not owner,
-	//     token, since when it is held, or the name in Info.Grant.
-	//  3. A request that was given up may be carried out late, but not after a later one,
-	//     nor in the place of what a later one wrote.
+	// SetData replaces the data of the grant; empty data removes it. Calls come one at a time, none after Release; but
+	// Release may be called while one is under way.
+	//  1. It retries until the engine has confirmed, the grant is known to be gone, or ctx ends, which it does with the lock. It
+	//     returns nil, an error that matches a cause of [ErrLost], a refusal, or what prevented the confirmation.
+	//  2. It changes nothing but the data of this grant.
+	//  3. A request that was given up may be executed late, but never over that of a later call.
 	SetData(ctx context.Context, data []byte) error
 
-	// Release gives the key back, and is called exactly once, however the hold
-	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine
-	// has confirmed, the grant is known to be gone, or ctx ends, which is when the client
-	// is done closing: it does not wait longer than for the end of its leases. It returns
-	// nil, [ErrLost] if the grant turned out to have been gone already, or what kept it
-	// from finding out. It never touches another holder's grant.
+	// Release gives the key back. It is called once, however the hold ended; Close calls it for all holds at the same time,
+	// and the engine bounds its requests. It retries until the engine has confirmed, the grant is known to be gone, or ctx ends,
+	// when the client is done closing. It returns nil, [ErrLost] if the grant was gone, or what prevented the confirmation. It
+	// never touches another grant.
 	Release(ctx context.Context) error
 }
 
 // Config is what a holdfast.Client needs to know of its engine. Engines fill it from
 // their own Options.
 type Config struct {
-	Owner  string        // default owner name; "": host:pid:random
-	Margin time.Duration // see [Margin]
-	Logger *slog.Logger  // nil: silent
-	// AbsoluteKeys allows keys that start with a slash; what they mean is up to
-	// the engine.
-	AbsoluteKeys bool
-	// AnyKey leaves it to the engine alone what a key is, and the beginning of one:
-	// the portable rules are not applied, but that a key is not empty.
+	Owner        string        // default owner name; "": host:pid:random
+	Margin       time.Duration // see [Margin]
+	Logger       *slog.Logger  // nil: silent
+	AbsoluteKeys bool          // keys may start with a slash, which the engine interprets
+	// AnyKey leaves the rules for keys and prefixes to the engine; a key is not empty.
 	AnyKey bool
 	Clock  Clock // nil: the machine's; for tests of engines
-	// Lease is the present length of the session or of a lease: a try fails when it has met nothing but transient failures for as long.
-	// nil: a try goes on until its ctx ends.
+	// Lease is the present length of the session or of a lease. A try fails after transient failures alone for as long; nil:
+	// when its ctx ends.
 	Lease func() time.Duration
 }
 
-// A Host is the client as its Driver sees it: what the engine reports to. No method
-// blocks.
+// A Host is the client as its Driver sees it. No method blocks.
 type Host interface {
-	// Clock is that of the whole client. An engine measures leases by no other, and times
-	// its heartbeats by its AfterFunc, so that tests can stop both.
+	// Clock is the only clock for leases and heartbeats, so that tests can stop both.
 	Clock
 
 	// Logger never returns nil.
@@ -258,21 +212,16 @@ type Host interface {
 	// Margin returns the margin of the client's leases of the given length.
 	Margin(lease time.Duration) time.Duration
 
-	// SetConnected tells whether the engine can be reached. The first report, and
-	// each one that differs from the last, becomes an event.
+	// SetConnected reports whether the engine is reachable. The first report and each change become events.
 	SetConnected(connected bool)
 
-	// Heartbeat tells what came of an attempt to keep a lease alive, of which the first request
-	// was sent at sent: err is why it failed, nil if it was acknowledged. key is that of
-	// the lock, or "" if the lease is for all locks of a session. It is to be called
-	// once per attempt, when the outcome is known, and not for what was called off
-	// since nothing is left to be kept alive.
+	// Heartbeat reports the outcome of an attempt to renew a lease, once, when it is known: sent is when its first request was
+	// sent, err why it failed. key is that of the lock, "" for a session. An attempt that was called off is not reported.
 	Heartbeat(key string, sent Instant, err error)
 }
 
-// Margin returns the part of a lease that is given up for the drift between the
-// clocks of holder and engine: the one configured, or, if that is 0,
-// max(50 ms, lease/20); at most half the lease either way.
+// Margin returns the part of a lease that allows for drift between the clocks of holder and engine: the configured margin, or
+// max(50 ms, lease/20) if that is 0; at most half the lease.
 func Margin(configured, lease time.Duration) time.Duration {
 	if configured == 0 {
 		configured = max(50*time.Millisecond, lease/20)

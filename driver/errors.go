@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// What the errors of an engine match. Package holdfast has the same under the same names, and says what
-// each means to a user.
+// What the errors of an engine match. Package holdfast has the same under the same names, and says what each means to a user.
 var (
 	// Why a call failed.
 	ErrHeld         = errors.New("held by another")
@@ -37,8 +36,8 @@ var (
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 type HeldError struct {
 	Key string
-	// Holder describes the grant in the way, or all grants that share the key, with their mode.
-	// Only its Key is set where there was no time to ask.
+	// Holder describes the grant in the way, or all grants that share the key, with their mode. Only its Key is set where there was no
+	// time to ask.
 	Holder Info
 	// LastHeard is Holder.LastHeard.
 	LastHeard time.Time
@@ -69,11 +68,7 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// MaxOwner is how many bytes an owner name has at most.
-const MaxOwner = 256
-
-// quoteOwner quotes an owner name for a message. Other programs may have written
-// names that are longer than any of holdfast.
+// quoteOwner quotes an owner name for a message. Other programs may have written names that are longer than any of holdfast.
 func quoteOwner(name string) string {
 	if len(name) <= MaxOwner {
 		return strconv.Quote(name)
@@ -103,8 +98,7 @@ func Invalid(field, reason string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// ContextError returns what ctx, which is done, ended with: its error, and its cause
-// if that says more.
+// ContextError returns what ctx, which is done, ended with: its error, and its cause if that says more.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -23,68 +23,49 @@ type Token uint64
 // String returns the token in decimal.
 func (t Token) String() string { return strconv.FormatUint(uint64(t), 10) }
 
-// Info is what an engine tells of a key: a snapshot, possibly outdated by the
-// time it is read. If several hold the key, Holders has them all, and the fields that
-// describe a holder are those of the oldest grant.
-type Info struct {
-	Key   string
-	Held  bool      // false: all below is zero, but for Queue and Stale
+// A Holder is one grant of a key, as an engine shows it. An engine leaves a field zero if it does not know the value.
+type Holder struct {
 	Owner string    // "" if the holder's program left none
-	Token Token     // of the present grant; 0 if its format has none
-	Since time.Time // of the present grant, on the engine's clock (on DynamoDB, the holder's); zero if unknown, as on ZooKeeper
-	// QueuedAt is when the holder's place in the queue was made, on the engine's
-	// clock; zero if unknown, as on DynamoDB. The grant came then or later: how much
-	// later, ZooKeeper does not record.
+	Token Token     // 0 if the format of the holder's program has none
+	Since time.Time // the time of the grant, on the engine's clock; on DynamoDB, on the holder's clock; unknown on ZooKeeper
+	// QueuedAt is the time at which the holder joined the queue, on the engine's clock; unknown on DynamoDB.
+	// On ZooKeeper the grant follows after an unknown time.
 	QueuedAt time.Time
-	Data     []byte // from WithData or SetData, or the foreign program's own
-	// Lease is how long the engine waits for a silent holder; 0 if unknown, or
-	// if it waits for ever.
+	Data     []byte // from WithData or SetData, or the data of a foreign program
+	// Lease is how long the engine waits for a silent holder; 0 also if the engine waits for ever.
 	Lease time.Duration
-	// LastHeard is when the holder last renewed its lease, by the holder's own clock, which may be wrong: see [Info.SeemsDead].
-	// It is zero where the engine ends the lease of a dead holder itself, or waits for ever: it is set on DynamoDB, in mode FailOpen.
+	// LastHeard is the time of the last renewal, on the holder's clock, which may be wrong: see [Holder.SeemsDead].
+	// Only DynamoDB in mode FailOpen sets it.
 	LastHeard time.Time
-	// Queue has those who wait, the next one first, where the engine keeps a
-	// queue (ZooKeeper and memlock).
-	Queue []Waiter
-	// Grant is the engine's own name for this very grant: holdfast.Client.Break uses
-	// it to remove no other, and holdfast.Client.Ask to ask for no other.
+	// Grant is the engine's name for this grant. Break and Ask use it to reach no other grant.
 	Grant string
-	// Stale is set by holdfast.Client.Observe alone: the engine has not confirmed this state since it was last unreachable.
-	Stale bool
+}
 
+// SeemsDead reports whether the holder has been silent for longer than its lease at now. The result is a hint: it
+// compares the holder's clock with the caller's.
+func (h Holder) SeemsDead(now time.Time) bool {
+	return h.Lease > 0 && !h.LastHeard.IsZero() && now.Sub(h.LastHeard) > h.Lease
+}
+
+// Info is a snapshot of a key, possibly outdated when the caller reads it.
+type Info struct {
+	Key    string
+	Held   bool // false: all other fields but Queue and Stale are zero
+	Holder      // the oldest holder
+	// Holders has all holders of a shared key, the oldest grant first; nil for an exclusive lock, and in what Each yields.
+	Holders []Holder
 	// Shared and Limit are the mode of all holders, as in Mode.
 	Shared bool
 	Limit  int
-	// Unfenced says that the grant is a foreign program's, of a kind that does not keep to
-	// the order of tokens: a later one may have a smaller token, this one may have a smaller one than
-	// those before, and it may come back after nobody held the key.
+	Queue  []Waiter // the waiters, the next one first, if the engine keeps a queue (ZooKeeper and memlock)
+	Stale  bool     // only from Observe: the engine has been unreachable since it confirmed this state
+	// Unfenced reports a grant of a foreign program whose tokens are not monotonic. Such a grant may also come back
+	// after the key was free.
 	Unfenced bool
-	// Holders has all who share the key, the oldest grant first. It is nil if the holder
-	// shares it with nobody, and in what Each yields.
-	Holders []Holder
 }
 
-// A Holder is one of those who share a key. Its fields are as in [Info].
-type Holder struct {
-	Owner     string
-	Token     Token
-	Since     time.Time
-	QueuedAt  time.Time
-	Data      []byte
-	Lease     time.Duration
-	LastHeard time.Time
-	Grant     string
-}
-
-// SeemsDead reports whether the holder has been silent for longer than its lease at now. The result is a hint only: it compares the
-// holder's clock with the caller's. Where several share the key it is about the oldest grant; see Each for the others.
-func (i Info) SeemsDead(now time.Time) bool {
-	return i.Lease > 0 && !i.LastHeard.IsZero() && now.Sub(i.LastHeard) > i.Lease
-}
-
-// Each yields an Info of each grant of the key, the oldest first: one if it is not shared,
-// none if nobody holds it. Each describes its grant alone, has neither Holders nor Queue, and
-// so is what holdfast.Client.Break and holdfast.Client.Ask take to reach one holder of several.
+// Each yields an Info for each grant of the key, the oldest first, without Holders and Queue. Break and Ask of such an
+// Info reach one holder of several.
 //
 //	for grant := range info.Each() {
 //		err = errors.Join(err, client.Ask(ctx, grant))
@@ -92,15 +73,12 @@ func (i Info) SeemsDead(now time.Time) bool {
 func (i Info) Each() iter.Seq[Info] {
 	return func(yield func(Info) bool) {
 		all := i.Holders
-		i.Holders, i.Queue = nil, nil
 		if i.Held && len(all) == 0 {
-			yield(i)
-			return
+			all = []Holder{i.Holder}
 		}
 		for _, h := range all {
 			one := i
-			one.Owner, one.Token, one.Since, one.QueuedAt = h.Owner, h.Token, h.Since, h.QueuedAt
-			one.Data, one.Lease, one.LastHeard, one.Grant = h.Data, h.Lease, h.LastHeard, h.Grant
+			one.Holder, one.Holders, one.Queue = h, nil, nil
 			if !yield(one) {
 				return
 			}
@@ -108,42 +86,27 @@ func (i Info) Each() iter.Seq[Info] {
 	}
 }
 
-// A Waiter is one of those who wait for a key.
+// A Waiter is one waiting request.
 type Waiter struct {
 	Owner  string
-	Since  time.Time // when it began to wait, on the engine's clock; zero if unknown
+	Since  time.Time // the beginning of the wait, on the engine's clock; zero if unknown
 	Data   []byte
 	Shared bool // Shared and Limit are the mode that it waits for
 	Limit  int
 }
 
-// Together describes a shared key that holders have, of whom there is at least one, the
-// oldest grant first.
+// Together describes a shared key with its holders, the oldest grant first; there is at least one.
 func Together(key string, limit int, holders []Holder) Info {
-	first := holders[0]
-	return Info{
-		Key: key, Held: true, Owner: first.Owner, Token: first.Token, Since: first.Since, QueuedAt: first.QueuedAt,
-		Data: first.Data, Lease: first.Lease, LastHeard: first.LastHeard, Grant: first.Grant,
-		Shared: true, Limit: limit, Holders: holders,
-	}
+	return Info{Key: key, Held: true, Holder: holders[0], Shared: true, Limit: limit, Holders: holders}
 }
 
-// Same reports whether two infos of a key tell an observer the same: who holds it, by
-// which grants, with which data, and whether that is stale. The times and the queue do not count. Where tokens
-// keep to the order they tell grants apart; Grant may change once, when a grant is broken.
+// Same reports whether two infos of a key tell an observer the same: the holders, their grants and data, and Stale.
+// Times and the queue do not count. Where tokens are monotonic they identify a grant; Grant may change when a grant is broken.
 func (i Info) Same(j Info) bool {
 	fenced := i.Token != 0 && !i.Unfenced && !j.Unfenced
-	if i.Held != j.Held || i.Stale != j.Stale || i.Shared != j.Shared || i.Limit != j.Limit || !i.first().same(j.first(), fenced) {
-		return false
+	same := func(h, g Holder) bool {
+		return h.Owner == g.Owner && h.Token == g.Token && bytes.Equal(h.Data, g.Data) && (fenced || h.Grant == g.Grant)
 	}
-	return slices.EqualFunc(i.Holders, j.Holders, func(a, b Holder) bool { return a.same(b, fenced) })
-}
-
-// first is the grant that the fields of the Info itself describe, as far as it counts.
-func (i Info) first() Holder {
-	return Holder{Owner: i.Owner, Token: i.Token, Data: i.Data, Grant: i.Grant}
-}
-
-func (h Holder) same(g Holder, fenced bool) bool {
-	return h.Owner == g.Owner && h.Token == g.Token && bytes.Equal(h.Data, g.Data) && (fenced || h.Grant == g.Grant)
+	return i.Held == j.Held && i.Stale == j.Stale && i.Shared == j.Shared && i.Limit == j.Limit &&
+		same(i.Holder, j.Holder) && slices.EqualFunc(i.Holders, j.Holders, same)
 }

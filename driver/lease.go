@@ -8,22 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Lease is a promise of the engine that is renewed from time to time: as
-// long as it runs, nobody else is given what was granted under it. A ZooKeeper
-// session is one lease for all the locks of a client; on DynamoDB, where each lock
-// is kept alive by itself, each has a lease of its own. It ends on the client's own
-// clocks, without a word from the engine:
+// A Lease is a promise of the engine: as long as it runs, nobody else is given what was granted under it. It may cover one lock
+// or all locks of a session. It ends on the client's own clocks, unless it is renewed:
 //
 //	valid until = moment of sending what renewed it + length - margin
 //
-// When it runs out, every lock under it is lost for good. A later renewal
-// serves only locks granted after it.
+// Then every lock under it is lost for good; a later renewal serves only later grants. A lease is checked on two clocks: the
+// monotonic clock stands still while a machine is suspended, and the wall clock can be set.
 //
-// It is checked on two clocks, since the monotonic one stands still while a machine is suspended and the wall
-// clock can be set.
-//
-// Renew, Limit, End and Live end locks that are over, which takes mutexes of package holdfast: an engine calls them
-// with none of its own locked.
+// Renew, Limit, End and Live end locks, which takes mutexes of package holdfast: an engine calls them with no mutex locked.
 type Lease struct {
 	host  Host
 	cause error // of the end when the lease runs out
@@ -35,30 +28,29 @@ type Lease struct {
 	timer  Timer
 }
 
-// NewLease returns a lease of the given length that has not begun: nothing is valid under it before the first
-// Renew. expired is the cause of the end when it runs out: [ErrSessionExpired] or [ErrLeaseExpired].
+// NewLease returns a lease of the given length that has not begun: nothing is valid under it before the first Renew. expired is
+// the cause of the end when it runs out: [ErrSessionExpired] or [ErrLeaseExpired].
 func NewLease(host Host, length time.Duration, expired error) *Lease {
 	return &Lease{host: host, length: length - host.Margin(length), cause: expired, term: &term{}}
 }
 
-// A term is a time during which a lease was never interrupted. All fields are
-// guarded by the mu of its lease.
+// A term is a time during which a lease was never interrupted. All fields are guarded by the mu of its lease.
 type term struct {
 	until Instant
 	locks map[*Tenant]struct{}
 	ended error // why no lock of this term is valid any more
 }
 
-// Renew extends the lease: sent is a moment *before* the request was sent that
-// the engine is known to have taken as a renewal. It never shortens it.
+// Renew extends the lease: sent is a moment *before* the request was sent that the engine is known to have taken as a renewal. It
+// never shortens it.
 func (l *Lease) Renew(sent Instant) {
 	l.mu.Lock()
 	if l.dead != nil {
 		l.mu.Unlock()
 		return
 	}
-	// The clock is asked first: an answer that comes after the end, or that a
-	// stopped process reads after the end, must not bring locks back to life.
+	// The clock is asked first: an answer that comes after the end, or that a stopped process reads after the end, must not bring
+	// locks back to life.
 	over := l.expireLocked()
 	until := sent.Add(l.length)
 	if !until.Mono.Before(l.term.until.Mono) { // if equal, the newer wall clock counts
@@ -68,15 +60,9 @@ func (l *Lease) Renew(sent Instant) {
 	endAll(over)
 }
 
-// Limit makes the lease shorter: the engine counts by another length from some
-// moment after sent on, as a server does that resumes a session with a shorter
-// timeout. It ends at sent + length - margin at the latest, or when it would have
-// ended before, and each further renewal is for this length. It never makes it
-// longer: what was granted for a length that an engine has taken back may still be
-// counted by the shorter one.
-//
-// An engine must call it before anything that it renews the lease with afterwards,
-// and as soon as it knows; what it does not know of, it must exclude otherwise.
+// Limit makes the lease shorter, as a server does that resumes a session with a shorter timeout: it ends at sent + length -
+// margin at the latest, and each further renewal is for this length. It never makes the lease longer. An engine calls it as
+// soon as it knows the new length, before anything that renews the lease.
 func (l *Lease) Limit(sent Instant, length time.Duration) {
 	length -= l.host.Margin(length)
 	l.mu.Lock()
@@ -102,8 +88,8 @@ func (l *Lease) Limit(sent Instant, length time.Duration) {
 	endAll(over)
 }
 
-// End ends the lease for good: every lock under it is lost, with this cause. An engine calls it when it learns that the lease is over,
-// such as that of a session that has expired. When a client closes, all locks have ended before.
+// End ends the lease for good: every lock under it is lost, with this cause. An engine calls it when it learns that the lease is
+// over, such as that of a session that has expired. When a client closes, all locks have ended before.
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	over := l.expireLocked() // what the clocks have seen came first
@@ -136,16 +122,16 @@ func (l *Lease) Deadline() time.Time {
 	return l.term.until.Mono
 }
 
-// A Tenant is a lock under a lease, as package holdfast has it; an engine has no use for one. The zero Tenant is under none, and has
-// only Deadline.
+// A Tenant is a lock under a lease, as package holdfast has it; an engine has no use for one. The zero Tenant is under none, and
+// has only Deadline.
 type Tenant struct {
 	lease *Lease
 	over  func()
 	term  *term // guarded by lease.mu
 }
 
-// Attach puts a lock under the lease, or returns why it is not valid. over is called when the lock has to end, at
-// least once, and may be called sooner: [Tenant.Ended] says whether, and why. It is called while nothing is locked.
+// Attach puts a lock under the lease, or returns why it is not valid. over is called when the lock has to end, at least once, and
+// may be called sooner: [Tenant.Ended] says whether, and why. It is called while nothing is locked.
 func (l *Lease) Attach(t *Tenant, over func()) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,26 +156,25 @@ func (t *Tenant) Detach() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(t.term.locks, t)
-	// Where each lock has a lease of its own, the timer would keep what is
-	// released for as long as that would have lasted. One that fires by now
-	// looks after itself.
+	// Where each lock has a lease of its own, the timer would keep what is released for as long as that would have lasted. One
+	// that fires by now looks after itself.
 	if len(l.term.locks) == 0 && l.timer != nil && l.timer.Stop() {
 		l.timer = nil
 	}
 }
 
-// Ended returns the moment at which the lock ceased to be valid under its lease, on either clock, and why; nil while it is.
-func (t *Tenant) Ended() (at Instant, cause error) {
+// Ended returns why the lock is not valid any more under its lease; nil while it is.
+func (t *Tenant) Ended() error {
 	l := t.lease
 	l.mu.Lock()
 	var over []*Tenant
 	if t.term == l.term {
 		over = l.expireLocked()
 	}
-	at, cause = t.term.until, t.term.ended
+	cause := t.term.ended
 	l.mu.Unlock()
 	endAll(over)
-	return at, cause
+	return cause
 }
 
 // Deadline is when the lock ends unless the lease is renewed, or when it ended; the zero Time if it was never valid.
@@ -202,11 +187,11 @@ func (t *Tenant) Deadline() time.Time {
 	return t.term.until.Mono
 }
 
-// overLocked returns why the present term is over by the clocks: the reason of the lease, or
-// ErrClockJump if only the wall clock says so.
+// overLocked returns why the present term is over by the clocks: the reason of the lease, or ErrClockJump if only the wall clock
+// says so.
 //
-// A wall clock that was set back would leave room for a suspend that nobody sees: what is left by it is never more than what is left by
-// the other.
+// A wall clock that was set back would leave room for a suspend that nobody sees: what is left by it is never more than what is
+// left by the other.
 func (l *Lease) overLocked() error {
 	now := l.host.Now()
 	if more := l.term.until.Wall.Sub(now.Wall) - l.term.until.Mono.Sub(now.Mono); more > 0 {
@@ -234,8 +219,8 @@ func (l *Lease) expireLocked() []*Tenant {
 	return l.closeTermLocked(cause)
 }
 
-// closeTermLocked ends the term, now or when it was over by itself, and returns the locks that were in it, to be
-// ended by the caller once mu is free: a lock's own mutex comes before it.
+// closeTermLocked ends the term, now or when it was over by itself, and returns the locks that were in it, to be ended by the
+// caller once mu is free: a lock's own mutex comes before it.
 func (l *Lease) closeTermLocked(cause error) []*Tenant {
 	t := l.term
 	t.ended = cause
@@ -257,8 +242,8 @@ func endAll(over []*Tenant) {
 	}
 }
 
-// armLocked sees to it that a timer runs while there are locks. It is not
-// moved at each renewal: when it fires early it is set again.
+// armLocked sees to it that a timer runs while there are locks. It is not moved at each renewal: when it fires early it is set
+// again.
 func (l *Lease) armLocked() {
 	if l.timer != nil || len(l.term.locks) == 0 {
 		return

@@ -194,7 +194,7 @@ func TestBreakNow(t *testing.T) {
 			t.Error(err)
 		}
 		for _, grant := range []string{"", "x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:B:AAAA", "guid:S:AAAA", "leased:-1:"} {
-			if err := breakIt(t.Context(), holdfast.Info{Key: "k", Held: true, Grant: grant}); !errors.Is(err, holdfast.ErrInvalid) {
+			if err := breakIt(t.Context(), holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Grant: grant}}); !errors.Is(err, holdfast.ErrInvalid) {
 				t.Errorf("grant %q: %v", grant, err)
 			}
 		}

@@ -50,7 +50,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 		Logger: o.Logger,
 		Clock:  clock.From(ctx),
 		Lease:  func() time.Duration { return o.Lease },
-	}, o.Hooks, func(host driver.Host) (driver.Driver, error) {
+	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		e = newEngine(host, ddb, o)
 		if err := e.open(ctx); err != nil {
 			return nil, fmt.Errorf("dynamolock: %w", err)
@@ -100,7 +100,7 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
 	e := c.engine
-	h, ok := holdfast.HoldOf(e.host, lock).(*hold)
+	h, ok := driver.HoldOf(e.host, lock).(*hold)
 	if !ok {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
 			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))

@@ -182,10 +182,10 @@ func TestDataOvertakesNothing(t *testing.T) {
 		h.db.Latency = 700 * time.Millisecond
 		var mu sync.Mutex
 		var failed []error
-		h.options.Hooks.Heartbeat = func(e holdfast.Heartbeat) {
+		h.options.OnEvent = func(e holdfast.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Err != nil {
+			if e.Kind == holdfast.Heartbeat && e.Err != nil {
 				failed = append(failed, e.Err)
 			}
 		}

@@ -179,7 +179,7 @@ func fuzzEngine(t *testing.T, o Options) (*engine, *dynamofake.DB) {
 		t.Fatal(err)
 	}
 	var b *engine
-	_, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
+	_, err := holdfast.New(driver.Config{}, nil, func(host driver.Host) (driver.Driver, error) {
 		b = newEngine(host, db.Client(), o)
 		return nil, errors.New("the engine is all that is wanted")
 	})

@@ -106,7 +106,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add(byte(0), byte(0), []byte(nil), []byte(nil), "", []byte(nil), uint64(1))
 	f.Add(byte(0), byte(0), []byte(nil), []byte(nil), "\xff", []byte(nil), uint64(1))
 	f.Fuzz(func(t *testing.T, how, whose byte, script, sharing []byte, owner string, data []byte, wall uint64) {
-		if holdfast.CheckOwner("owner", owner) != nil || len(data) > holdfast.MaxData {
+		if driver.CheckOwner("owner", owner) != nil || len(data) > holdfast.MaxData {
 			return
 		}
 		o := Options{Mode: Mode(how & 3 % 3)}

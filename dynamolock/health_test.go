@@ -51,7 +51,7 @@ func TestOneFailingKey(t *testing.T) {
 		"broken connections": dynamofake.LoseReply(dynamofake.Reset()),
 	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
 		var events, sent atomic.Int64
-		h.options.Hooks = holdfast.Hooks{Connection: func(holdfast.Connection) { events.Add(1) }}
+		h.options.OnEvent = onConnection(func(bool) { events.Add(1) })
 		c := h.client(t)
 		defer c.traffic(t)()
 		time.Sleep(time.Second)
@@ -82,7 +82,7 @@ func TestOneFailingKey(t *testing.T) {
 func TestOnlyWritesFail(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var events, sent atomic.Int64
-		h.options.Hooks = holdfast.Hooks{Connection: func(holdfast.Connection) { events.Add(1) }}
+		h.options.OnEvent = onConnection(func(bool) { events.Add(1) })
 		c := h.client(t)
 		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if purposeOf(op) == "" {
@@ -113,7 +113,7 @@ func TestOnlyWritesFail(t *testing.T) {
 func TestEndOfAnOutage(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var ready atomic.Bool
-		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+		h.options.OnEvent = onConnection(ready.Store)
 		c := h.client(t)
 		mustRelease(t, c.hold(t, "well"))
 		fail := always(dynamofake.Fail(dynamofake.ServerError()))
@@ -158,7 +158,7 @@ func TestEndOfAnOutage(t *testing.T) {
 func TestProbesOfAFailingKey(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var ready atomic.Bool
-		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+		h.options.OnEvent = onConnection(ready.Store)
 		c := h.client(t)
 		mustRelease(t, c.hold(t, "well"))
 		if _, err := c.Inspect(t.Context(), "k"); err != nil {
@@ -187,7 +187,7 @@ func TestProbesOfAFailingKey(t *testing.T) {
 func TestOutageBehindAList(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var ready atomic.Bool
-		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+		h.options.OnEvent = onConnection(ready.Store)
 		c := h.client(t)
 		var sent atomic.Int64
 		c.conn.SetFault(failing("k", dynamofake.Fail(dynamofake.ServerError()), &sent))
@@ -219,7 +219,7 @@ func TestOutageBehindAList(t *testing.T) {
 func TestOutageBehindAnAnswer(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var ready atomic.Bool
-		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+		h.options.OnEvent = onConnection(ready.Store)
 		c := h.client(t)
 		var sent atomic.Int64
 		c.conn.SetFault(failing("k", dynamofake.Drop(), &sent))
@@ -276,11 +276,11 @@ func TestOutageOfAll(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var mu sync.Mutex
 		var events []bool
-		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) {
+		h.options.OnEvent = onConnection(func(ready bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			events = append(events, c.Ready)
-		}}
+			events = append(events, ready)
+		})
 		c := h.client(t)
 		var held []*holdfast.Lock
 		for _, key := range []string{"a", "b", "c", "d"} {

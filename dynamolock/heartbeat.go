@@ -218,7 +218,7 @@ func (c *contender) renewFirst(ctx context.Context, h *hold) error {
 	return nil
 }
 
-// tell reports a beat to hooks. One that renews no lease is not a heartbeat to them.
+// tell reports a Heartbeat. A beat that renews no lease is none.
 func (h *hold) tell(sent driver.Instant, err error) {
 	if h.opts.Mode == FailOpen {
 		h.host.Heartbeat(h.name, sent, err)

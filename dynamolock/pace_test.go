@@ -16,19 +16,28 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// calm returns hooks that fail the test if a client reports an outage.
-func calm(t *testing.T) holdfast.Hooks {
-	return holdfast.Hooks{Connection: func(c holdfast.Connection) {
-		if !c.Ready {
-			t.Errorf("%+v", c)
+// onConnection returns an OnEvent that tells whether the engine is reachable.
+func onConnection(tell func(ready bool)) func(holdfast.Event) {
+	return func(e holdfast.Event) {
+		if e.Kind == holdfast.Ready || e.Kind == holdfast.Disconnected {
+			tell(e.Kind == holdfast.Ready)
 		}
-	}}
+	}
+}
+
+// calm returns an OnEvent that fails the test if the client reports an outage.
+func calm(t *testing.T) func(holdfast.Event) {
+	return onConnection(func(ready bool) {
+		if !ready {
+			t.Error("disconnected")
+		}
+	})
 }
 
 // Conflicts with transactions cost no lock and are no outage. The client retries soon, without a storm.
 func TestTransactionConflicts(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
-		alone(t, dynamolock.Options{Mode: mode, Hooks: calm(t)}, func(t *testing.T, h *harness) {
+		alone(t, dynamolock.Options{Mode: mode, OnEvent: calm(t)}, func(t *testing.T, h *harness) {
 			a := h.client(t)
 			var mu sync.Mutex
 			var last time.Time
@@ -63,7 +72,7 @@ func TestTransactionConflicts(t *testing.T) {
 
 // ... and a time with nothing but conflicts is no outage.
 func TestNothingButConflicts(t *testing.T) {
-	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
+	bubble(t, dynamolock.Options{OnEvent: calm(t)}, func(t *testing.T, h *harness) {
 		a := h.client(t)
 		lock := a.hold(t, "k")
 		time.Sleep(lease)
@@ -85,7 +94,7 @@ func TestNothingButConflicts(t *testing.T) {
 
 // A holder keeps its lock even if its own transactions keep its item busy most of the time.
 func TestBusyItem(t *testing.T) {
-	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
+	bubble(t, dynamolock.Options{OnEvent: calm(t)}, func(t *testing.T, h *harness) {
 		h.db.TransactTime = 7 * time.Millisecond
 		a := h.client(t)
 		lock := a.hold(t, "k")

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
@@ -179,7 +178,7 @@ func TestLongLeases(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ready atomic.Bool
 			h := newHarness(t, &dynamolock.Options{Lease: long})
-			h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+			h.options.OnEvent = onConnection(ready.Store)
 			a := h.client(t)
 			lock := a.hold(t, "k")
 			a.conn.SetFault(on(release, 1, dynamofake.LoseReply(dynamofake.Reset())))

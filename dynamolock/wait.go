@@ -133,7 +133,7 @@ func (c *contender) nextStep(ctx context.Context, owed step, leads, blind bool, 
 		return writeStep, nil
 	case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
 		// this client's own lock, which stands
-		return noStep, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})
+		return noStep, driver.Held(driver.Info{Key: c.req.Key, Held: true, Holder: driver.Holder{Owner: c.req.Owner}})
 	case leads:
 		return pollStep, nil
 	}

@@ -48,6 +48,7 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 			Notice:       h.lease/4 + soon,
 			AnyKey:       true,
 			Shares:       mode == dynamolock.FailOpen,
+			Unknown:      unknown[mode],
 			Tokenless:    mode == dynamolock.FailClosed,
 			NeverExpires: mode != dynamolock.FailOpen,
 		}
@@ -75,13 +76,13 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	fake := &drivertest.Clock{}
 	ddb := h.target.Client(func(o *dynamodb.Options) { o.HTTPClient = tr.Client() })
 	c, err := dynamolock.New(clock.With(t.Context(), fake), ddb, &dynamolock.Options{
-		Table:  h.table,
-		Mode:   h.mode,
-		Lease:  h.lease,
-		Poll:   conformancePoll,
-		Margin: 100 * time.Millisecond, // less than a late reply is late
-		Owner:  o.Owner,
-		Hooks:  o.Hooks,
+		Table:   h.table,
+		Mode:    h.mode,
+		Lease:   h.lease,
+		Poll:    conformancePoll,
+		Margin:  100 * time.Millisecond, // less than a late reply is late
+		Owner:   o.Owner,
+		OnEvent: o.OnEvent,
 	})
 	must(t, err)
 	return &locktest.Client{
@@ -155,4 +156,11 @@ func wholeNumber(v types.AttributeValue) int64 {
 	}
 	whole, _ := strconv.ParseInt(n.Value, 10, 64)
 	return whole
+}
+
+// unknown has the fields of Info that DynamoDB does not know.
+var unknown = map[dynamolock.Mode][]string{
+	dynamolock.FailOpen:         {"QueuedAt"},
+	dynamolock.FailClosed:       {"QueuedAt", "Since", "Lease", "LastHeard"},
+	dynamolock.FailClosedFenced: {"QueuedAt", "Lease", "LastHeard"},
 }

@@ -19,6 +19,7 @@ func memoryEngine(*testing.T) (locktest.Engine, string) {
 		Soon:    20 * time.Second,
 		Ordered: true,
 		Shares:  true,
+		Unknown: []string{"LastHeard"},
 	}, "this process"
 }
 
@@ -29,7 +30,7 @@ type memoryHarness struct {
 
 func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
-	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, Hooks: o.Hooks})
+	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, OnEvent: o.OnEvent})
 	must(t, err)
 	return &locktest.Client{
 		API:    c.Client,

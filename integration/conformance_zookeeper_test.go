@@ -45,6 +45,7 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 			Ordered:    true,
 			Shares:     names != zklock.CuratorLatchNames,
 			Heartbeats: locktest.PerSession,
+			Unknown:    []string{"Since", "LastHeard"},
 		}, string(target.Source()) + versionOf(t, addr)
 	}
 }
@@ -97,7 +98,7 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	})
 	fake := &drivertest.Clock{}
 	opts := h.options()
-	opts.Owner, opts.Hooks = o.Owner, o.Hooks
+	opts.Owner, opts.OnEvent = o.Owner, o.OnEvent
 	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)
 	must(t, err)
 	heal := func() {

@@ -26,7 +26,7 @@ var allCases = []testCase{
 	{"G18_TTLBeginsWithAll", ttlBeginsWithAll},
 	{"G18_ReclaimsEach", reclaimsEach},
 	{"G18_DoAllReleases", doAllReleases},
-	{"G18_HooksSeeEach", hooksSeeEach},
+	{"G18_OnEventReportsEach", eventsOfEach},
 	{"G18_BadInput", allBadInput},
 }
 

@@ -237,9 +237,9 @@ func doAllReleases(e *env) {
 	gives("a lock was lost")
 }
 
-// hooksSeeEach checks what hooks are told of a call that is granted and of one that is not.
-func hooksSeeEach(e *env) {
-	const rule = "hooks see an acquisition for each key, one after the other"
+// eventsOfEach checks what OnEvent receives of a call that is granted and of one that is not.
+func eventsOfEach(e *env) {
+	const rule = "OnEvent receives an acquisition for each key, one after the other"
 	a, l := e.watched()
 	b := e.client()
 	keys := e.keys(3)
@@ -248,22 +248,17 @@ func hooksSeeEach(e *env) {
 	_, err := a.TryAcquireAll(e.soon(), keys)
 	e.closed(a, l) // each that has started is over
 	var told []string
-	for _, s := range reported[start](l) {
+	for _, s := range l.of(holdfast.Started) {
 		told = append(told, s.Key)
 	}
 	if want := slices.Concat(keys, keys[:2]); !slices.Equal(told, want) {
 		e.broken(rule, "started: %q, want %q", told, want)
 	}
-	var failures []outcome
-	for _, o := range reported[outcome](l) {
-		if o.Err != nil {
-			failures = append(failures, o)
-		}
-	}
+	failures := l.of(holdfast.Failed)
 	if len(failures) != 1 || failures[0].Key != keys[1] || !errors.Is(err, failures[0].Err) {
 		e.broken(rule, "failed: %+v; the call: %v", failures, err)
 	}
-	if n := len(reported[holdfast.Ending](l)); n != 4 {
+	if n := len(l.of(endings...)); n != 4 {
 		e.broken(rule, "%d ended, of four that were granted", n)
 	}
 }

@@ -25,7 +25,7 @@ var askCases = []testCase{
 
 const (
 	ruleAsk      = "the holder is told that somebody asks for its lock"
-	ruleAskOnce  = "the holder is told once, however often it is asked, by the lock, an event and a hook"
+	ruleAskOnce  = "the holder is told once, however often it is asked, by the lock, an event and OnEvent"
 	ruleAskNoEnd = "an ask is a wish: the lock lives on"
 	ruleAskOnly  = "an ask reaches the grant that it was meant for, and no other"
 	ruleAskElse  = "an ask changes nothing that others read of the lock"
@@ -87,16 +87,12 @@ func askedOnce(e *env) {
 	e.isLive(lock, ruleAskNoEnd)
 	e.release(lock)
 	e.closed(a, l)
-	granted, wishes := reported[outcome](l), reported[holdfast.Wish](l)
+	granted, wishes := l.of(outcomes...), l.of(holdfast.Asked)
 	if len(granted) != 1 || len(wishes) != 1 {
-		e.broken(ruleAskOnce, "hooks: %+v", wishes)
+		e.broken(ruleAskOnce, "OnEvent: %+v", wishes)
 	}
-	want := holdfast.Wish{
-		ID: granted[0].ID, Time: event.Time, Key: lock.Key(), Owner: lock.Owner(), Token: lock.Token(),
-		Held: event.Time.Sub(granted[0].Time),
-	}
-	if wishes[0] != want {
-		e.broken(ruleAskOnce, "the hook is told of %+v, want %+v", wishes[0], want)
+	if wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time) {
+		e.broken(ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes[0], event)
 	}
 }
 
@@ -310,8 +306,8 @@ func notAfterTheEnd(e *env) {
 	e.silent(rule, events.Asked())
 	events.Close()
 	e.closed(a, l)
-	if wishes := reported[holdfast.Wish](l); len(wishes) > 0 {
-		e.broken(rule, "hooks: %+v", wishes)
+	if wishes := l.of(holdfast.Asked); len(wishes) > 0 {
+		e.broken(rule, "OnEvent: %+v", wishes)
 	}
 }
 
@@ -319,7 +315,7 @@ func nobodyToAsk(e *env) {
 	a, b := e.client(), e.client()
 	free := e.inspect(b)
 	for what, info := range map[string]holdfast.Info{
-		"of a free key": free, "of a key alone": {Key: e.key}, "without a grant": {Key: e.key, Held: true, Owner: "worker"},
+		"of a free key": free, "of a key alone": {Key: e.key}, "without a grant": {Key: e.key, Held: true, Holder: holdfast.Holder{Owner: "worker"}},
 	} {
 		if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrInvalid) {
 			e.broken("Ask of no grant is refused", "%s: %v, want ErrInvalid", what, err)

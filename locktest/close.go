@@ -224,10 +224,8 @@ func closeIsNoOutage(e *env) {
 	e.hold(a)
 	e.closed(a, l)
 	e.settle()
-	for _, c := range reported[holdfast.Connection](l) {
-		if !c.Ready {
-			e.broken(rule, "%+v", c)
-		}
+	if outages := l.of(holdfast.Disconnected); len(outages) > 0 {
+		e.broken(rule, "%+v", outages)
 	}
 }
 

@@ -25,7 +25,7 @@
 //   - G6 no orphans
 //   - G7 order
 //   - G8 TTL
-//   - G9 events, hooks
+//   - G9 events, OnEvent
 //   - G10 release
 //   - G11 close
 //   - G12 bad input

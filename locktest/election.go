@@ -29,7 +29,7 @@ var electionCases = []testCase{
 	{"G15_RunEnds", runEnds},
 	{"G15_RunTwice", runTwice},
 	{"G15_BadElections", badElections},
-	{"G15_HooksReportTerms", hooksReportTerms},
+	{"G15_OnEventReportsTerms", eventsReportTerms},
 }
 
 const (
@@ -46,7 +46,7 @@ const (
 	ruleLeader    = "Leader tells who leads, with the leader's data"
 	ruleRunEnds   = "Run returns when its ctx ends or its client is closed, and leaves nothing"
 	ruleRunning   = "an election runs once at a time"
-	ruleTerms     = "hooks receive the beginning and the end of each term"
+	ruleTerms     = "OnEvent receives the beginning and the end of each term"
 )
 
 // oneTermAtATime has candidates lead in turn, each several times.

@@ -42,8 +42,8 @@ type Engine struct {
 	Notice time.Duration
 
 	// Ordered promises that waiters are served in the order of arrival, that Info.Queue
-	// lists them, and that hooks receive their places. Without it, the suite asserts
-	// instead that every waiter is served in the end and that hooks receive no places.
+	// lists them, and that OnEvent receives their places. Without it, the suite asserts
+	// instead that every waiter is served in the end and that OnEvent receives no places.
 	Ordered bool
 
 	// Tokenless says that the engine has no tokens. The suite then asserts that every
@@ -58,12 +58,15 @@ type Engine struct {
 	NeverExpires bool
 
 	// AnyKey says that the engine takes more keys than the portable ones of
-	// [holdfast.CheckKey]: any valid UTF-8 of less than 10 kB.
+	// [driver.CheckKey]: any valid UTF-8 of less than 10 kB.
 	AnyKey bool
 
 	// Shares says that a key can be shared: holdfast.WithShared and WithLimit. Without it,
 	// the suite insists that both are refused before anything is sent.
 	Shares bool
+
+	// Unknown names the fields of holdfast.Info, Holder and Waiter that the engine does not know.
+	Unknown []string
 
 	// Heartbeats says which heartbeats the engine reports ([driver.Host.Heartbeat]);
 	// it sends several per lease.
@@ -94,8 +97,8 @@ type Harness interface {
 // ClientOptions is what a case sets for a client. All other settings must be the same for
 // all clients.
 type ClientOptions struct {
-	Owner string // default owner name; "" for the engine's default
-	Hooks holdfast.Hooks
+	Owner   string // default owner name; "" for the engine's default
+	OnEvent func(holdfast.Event)
 }
 
 // A Client is one client with the faults that the suite can inject into it. Injecting one

@@ -1,6 +1,8 @@
 package locktest
 
 import (
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,7 @@ var exclusionCases = []testCase{
 	{"G1_KeysAreIndependent", keysAreIndependent},
 	{"G1_InspectNamesTheHolder", inspectNamesTheHolder},
 	{"G1_InspectSaysSinceWhen", inspectSaysSinceWhen},
+	{"G1_InspectSetsEveryField", inspectSetsEveryField},
 	{"G1_ListNamesAllHolders", listNamesAllHolders},
 }
 
@@ -208,6 +211,46 @@ func inspectSaysSinceWhen(e *env) {
 		e.broken(rule, "%v, which is %v after %v, but it waited for %v more", after.Since, after.Since.Sub(earlier), earlier, waited)
 	}
 	e.release(second)
+}
+
+// inspectSetsEveryField compares the fields of Info, Holder and Waiter that are zero with Engine.Unknown.
+func inspectSetsEveryField(e *env) {
+	const rule = "Inspect sets every field, except those in Unknown"
+	a, b := e.client(), e.client()
+	opts := []holdfast.Option{holdfast.WithData([]byte("data"))}
+	unset := append([]string{"Stale", "Unfenced"}, e.engine.Unknown...) // of an observer, and of a foreign program
+	if e.engine.Shares {
+		opts = append(opts, holdfast.WithLimit(1))
+	} else {
+		unset = append(unset, "Shared", "Limit", "Holders")
+	}
+	if e.engine.Tokenless {
+		unset = append(unset, "Token")
+	}
+	if !e.engine.Ordered {
+		unset = append(unset, "Queue")
+	}
+	lock := e.hold(a, opts...)
+	waiting := e.wait(b, opts...).waits(a, e.key, 1)
+	info := e.inspect(a)
+	check := func(described any) {
+		v := reflect.ValueOf(described)
+		for _, field := range reflect.VisibleFields(v.Type()) {
+			if v.FieldByIndex(field.Index).IsZero() != slices.Contains(unset, field.Name) {
+				e.broken(rule, "%s of %+v", field.Name, described)
+			}
+		}
+	}
+	check(info)
+	for _, h := range info.Holders {
+		check(h)
+	}
+	unset = nil
+	for _, w := range info.Queue {
+		check(w)
+	}
+	e.release(lock)
+	e.release(waiting.granted(e.handOver(), "a release lets the next in"))
 }
 
 func listNamesAllHolders(e *env) {

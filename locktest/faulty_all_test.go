@@ -255,27 +255,9 @@ var faultyAll = []fault{
 			return err
 		}
 	})},
-	{name: "hooks see one acquisition for all", breaks: "G18", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		started, granted, ended := h.Started, h.Granted, h.Ended
-		first := func(key string) bool { return strings.HasSuffix(key, "any0") }
-		h.Started = func(a holdfast.Acquisition) {
-			if first(a.Key) {
-				started(a)
-			}
-		}
-		h.Granted = func(a holdfast.Acquisition) {
-			if first(a.Key) {
-				granted(a)
-			}
-		}
-		h.Ended = func(e holdfast.Ending) {
-			if first(e.Key) {
-				ended(e)
-			}
-		}
-		h.Failed = nil
-		return h
-	}},
+	{name: "one acquisition is reported for all", breaks: "G18", onEvent: altered(func(e *holdfast.Event) bool {
+		return strings.HasSuffix(e.Key, "any0")
+	}, holdfast.Started, holdfast.Granted, holdfast.Failed, holdfast.Released)},
 	{name: "equal keys count once", breaks: "G18", client: all(func(c *allAPI) {
 		c.acquire = func(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Locks, error) {
 			return c.API.AcquireAll(ctx, slices.Compact(slices.Sorted(slices.Values(keys))), opts...)

@@ -87,26 +87,13 @@ var faultyAsks = []fault{
 			req.Asked = func() { wanted.Store(true); asked() }
 		})
 	}()},
-	{name: "a wish is told a second time", breaks: "G17", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		return holdfast.JoinHooks(h, holdfast.Hooks{Asked: h.Asked})
-	}},
-	{name: "a wish does not reach hooks", breaks: "G17", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		h.Asked = nil
-		return h
-	}},
-	{name: "a wish does not say whose lock is asked for", breaks: "G17", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		asked := h.Asked
-		h.Asked = func(w holdfast.Wish) { w.Owner = ""; asked(w) }
-		return h
-	}},
-	{name: "a wish is reported after the end", breaks: "G17", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		asked, ended := h.Asked, h.Ended
-		h.Ended = func(e holdfast.Ending) {
-			ended(e)
-			asked(holdfast.Wish{ID: e.ID, Time: e.Time, Key: e.Key, Owner: e.Owner, Token: e.Token, Held: e.Held})
-		}
-		return h
-	}},
+	{name: "an ask is reported a second time", breaks: "G17", onEvent: repeated(holdfast.Asked)},
+	{name: "an ask is not reported", breaks: "G17", onEvent: dropped(holdfast.Asked)},
+	{name: "an ask is reported without the owner", breaks: "G17", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Owner = ""
+		return true
+	}, holdfast.Asked)},
+	{name: "an ask is reported after the end", breaks: "G17", onEvent: postponed(holdfast.Asked)},
 	{name: "whoever holds the key is asked", breaks: "G17", engine: asking(func(ctx context.Context, f *faulty, info driver.Info) error {
 		now, err := f.Driver.Inspect(ctx, info.Key)
 		if err != nil || !now.Held {

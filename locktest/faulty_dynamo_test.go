@@ -41,6 +41,7 @@ func newDynamoEngine(l fault) Engine {
 		Heartbeats: PerLock,
 		AnyKey:     true,
 		Shares:     true,
+		Unknown:    []string{"QueuedAt"},
 	}
 	if l.set != nil {
 		l.set(&e)
@@ -67,7 +68,7 @@ func newDynamoHarness(t testing.TB, l fault) *dynamoHarness {
 
 func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 	conn, fake := h.db.Client(), &drivertest.Clock{}
-	options := &dynamolock.Options{Table: dynamoTable, Owner: o.Owner, Hooks: o.Hooks, Margin: 100 * time.Millisecond}
+	options := &dynamolock.Options{Table: dynamoTable, Owner: o.Owner, OnEvent: o.OnEvent, Margin: 100 * time.Millisecond}
 	if h.fault.table != nil {
 		h.fault.table(options)
 	}

@@ -98,18 +98,6 @@ func goOn(lead leadFunc) leadFunc {
 	}
 }
 
-func termEnd(keep bool, change func(*holdfast.Term)) func(holdfast.Hooks) holdfast.Hooks {
-	return func(h holdfast.Hooks) holdfast.Hooks {
-		next := h.TermEnded
-		h.TermEnded = func(t holdfast.Term) {
-			if change(&t); keep {
-				next(t)
-			}
-		}
-		return h
-	}
-}
-
 // faultyElections are the faults in elections that the suite must catch.
 var faultyElections = []fault{
 	{name: "the key is given back when the ctx of lead ends", breaks: "G15", client: leading(func(lead leadFunc) leadFunc {
@@ -341,8 +329,17 @@ var faultyElections = []fault{
 			return f
 		}
 	}},
-	{name: "the end of a term is not reported", breaks: "G15", hooks: termEnd(false, func(*holdfast.Term) {})},
-	{name: "the end of a term is reported without its cause", breaks: "G15", hooks: termEnd(true, func(t *holdfast.Term) { t.Cause = nil })},
-	{name: "what lead returned is not reported", breaks: "G15", hooks: termEnd(true, func(t *holdfast.Term) { t.Err = nil })},
-	{name: "a term is reported to take no time", breaks: "G15", hooks: termEnd(true, func(t *holdfast.Term) { t.Led = 0 })},
+	{name: "the end of a term is not reported", breaks: "G15", onEvent: dropped(holdfast.TermEnded)},
+	{name: "the end of a term is reported without its cause", breaks: "G15", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Cause = nil
+		return true
+	}, holdfast.TermEnded)},
+	{name: "what lead returned is not reported", breaks: "G15", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Err = nil
+		return true
+	}, holdfast.TermEnded)},
+	{name: "a term is reported to take no time", breaks: "G15", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Took = 0
+		return true
+	}, holdfast.TermEnded)},
 }

@@ -65,7 +65,7 @@ func (f *faulty) others(ctx context.Context, info driver.Info) []driver.Info {
 	var others []driver.Info
 	for _, h := range now.Holders {
 		if h.Grant != info.Grant {
-			others = append(others, driver.Info{Key: info.Key, Held: true, Grant: h.Grant})
+			others = append(others, driver.Info{Key: info.Key, Held: true, Holder: driver.Holder{Grant: h.Grant}})
 		}
 	}
 	return others

@@ -29,12 +29,12 @@ type fault struct {
 	breaks string        // the guarantee that the suite must name
 	set    func(*Engine) // the fault is in what the engine promises
 
-	engine wrapper                             // or, on memlock, in the engine
-	client func(*Client)                       // or above it
-	hooks  func(holdfast.Hooks) holdfast.Hooks // or between it and the hooks
-	update func(updater) updater               // or, on dynamolock, in writes
-	get    func(getter) getter                 // or in reads
-	table  func(*dynamolock.Options)           // or in the client's options
+	engine  wrapper                   // or, on memlock, in the engine
+	client  func(*Client)             // or above it
+	onEvent listener                  // or between it and OnEvent
+	update  func(updater) updater     // or, on dynamolock, in writes
+	get     func(getter) getter       // or in reads
+	table   func(*dynamolock.Options) // or in the client's options
 }
 
 // dynamoFaults are the faults of newDynamoEngine.
@@ -46,7 +46,7 @@ func TestFaultyEngines(t *testing.T) {
 	for _, engine := range []struct {
 		faults []fault
 		make   func(fault) Engine
-	}{{slices.Concat(faults, faultyHooks, faultyObservers, faultyElections, faultyData, faultyAsks, faultyAll, faultyShares, faultyPermits, faultyTurns, faultyLeases, faultyReturns), newEngine}, {dynamoFaults, newDynamoEngine}} {
+	}{{slices.Concat(faults, faultyEvents, faultyObservers, faultyElections, faultyData, faultyAsks, faultyAll, faultyShares, faultyPermits, faultyTurns, faultyLeases, faultyReturns), newEngine}, {dynamoFaults, newDynamoEngine}} {
 		for _, f := range engine.faults {
 			broken[f.breaks] = true
 			t.Run(f.breaks+"_"+strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) {

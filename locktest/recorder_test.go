@@ -74,6 +74,7 @@ func newEngine(l fault) Engine {
 		Soon:   10 * time.Millisecond, Late: 10 * time.Millisecond,
 		Ordered: true,
 		Shares:  true,
+		Unknown: []string{"LastHeard"},
 	}
 	if l.set != nil {
 		l.set(&e)
@@ -87,11 +88,11 @@ type harness struct {
 }
 
 func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
-	if h.fault.hooks != nil && o.Hooks.Started != nil {
-		o.Hooks = h.fault.hooks(o.Hooks)
+	if h.fault.onEvent != nil && o.OnEvent != nil {
+		o.OnEvent = h.fault.onEvent(o.OnEvent)
 	}
 	c, err := memlock.New(&memlock.Options{
-		Store: h.store, Lease: lease, Owner: o.Owner, Hooks: o.Hooks, Wrap: h.fault.engine,
+		Store: h.store, Lease: lease, Owner: o.Owner, OnEvent: o.OnEvent, Wrap: h.fault.engine,
 	})
 	if err != nil {
 		t.Fatalf("memlock.New: %v", err)

@@ -9,7 +9,7 @@ import (
 // cases is the suite, in the order of the guarantees.
 var cases = slices.Concat(
 	exclusionCases, leaseCases, tokenCases, endCases, giveUpCases, orphanCases, orderCases,
-	ttlCases, eventCases, hookCases, releaseCases, closeCases, inputCases, reclaimCases, observeCases, loseCases, stallCases,
+	ttlCases, eventCases, onEventCases, releaseCases, closeCases, inputCases, reclaimCases, observeCases, loseCases, stallCases,
 	repeatCases, electionCases, dataCases, askCases, allCases, shareCases, permitCases, mixedCases, turnCases,
 )
 

@@ -25,7 +25,7 @@ const (
 	ruleStream   = "a steady stream of readers or permits keeps no writer out"
 )
 
-// oneWokenPerPermit counts, by the places that hooks are told, who looks at the queue when a permit comes back.
+// oneWokenPerPermit counts, by the places that OnEvent receives, who looks at the queue when a permit comes back.
 func oneWokenPerPermit(e *env) {
 	e.needs(e.engine.Ordered, "tell places")
 	const n, waiters = 2, 8
@@ -39,11 +39,11 @@ func oneWokenPerPermit(e *env) {
 	}
 	for _, w := range waiting {
 		e.settle()
-		before := len(reported[holdfast.Place](log))
+		before := len(log.of(holdfast.Queued))
 		e.release(locks[0])
 		locks = append(locks[1:], w.granted(e.handOver(), ruleNext))
 		e.settle()
-		if told := len(reported[holdfast.Place](log)) - before; told > few {
+		if told := len(log.of(holdfast.Queued)) - before; told > few {
 			e.broken("a permit that is given back wakes one waiter", "%d places were told", told)
 		}
 	}

@@ -33,7 +33,7 @@ func New(options *Options) (*Client, error) {
 		Logger: o.Logger,
 		Clock:  o.clock,
 		Lease:  func() time.Duration { return o.Lease },
-	}, o.Hooks, func(host driver.Host) (driver.Driver, error) {
+	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		client.engine = &engine{store: o.Store, host: host, lease: o.Lease}
 		host.SetConnected(true)
 		if o.Wrap == nil {

@@ -24,6 +24,7 @@ func TestConformance(t *testing.T) {
 		Late:    10 * time.Millisecond,
 		Ordered: true,
 		Shares:  true,
+		Unknown: []string{"LastHeard"},
 	})
 }
 
@@ -32,10 +33,10 @@ type harness struct{ store *memlock.Store }
 func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	fake := &drivertest.Clock{}
 	c, err := memlock.NewOn(fake, &memlock.Options{
-		Store: h.store,
-		Lease: lease,
-		Owner: o.Owner,
-		Hooks: o.Hooks,
+		Store:   h.store,
+		Lease:   lease,
+		Owner:   o.Owner,
+		OnEvent: o.OnEvent,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -38,9 +38,8 @@ type Options struct {
 	// Logger receives the log of the client. Default nil: silent.
 	Logger *slog.Logger
 
-	// Hooks are called when something happens to the client or its locks, but Heartbeat
-	// never is. Default: none.
-	Hooks holdfast.Hooks
+	// OnEvent receives all events of the client: see [holdfast.Event]. There is no Heartbeat. Default: none.
+	OnEvent func(holdfast.Event)
 
 	// Wrap, if set, returns the driver that the client uses instead of its engine, which
 	// Wrap is given along with the host. With it, a test can inject faults of its own.

@@ -65,7 +65,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		AbsoluteKeys: true,
 		Clock:        clock.From(ctx),
 		Lease:        c.SessionTimeout,
-	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
+	}, resolved.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		c.engine = newEngine(ctx, host, resolved, chroot, rounds)
 		err := c.engine.link.Connect(ctx, addresses)
 		if err == nil && chroot != "" {
@@ -112,7 +112,7 @@ func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
 	if err := lock.Err(); err != nil {
 		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), err)
 	}
-	h, ok := holdfast.HoldOf(c.engine.host, lock).(*hold)
+	h, ok := driver.HoldOf(c.engine.host, lock).(*hold)
 	if !ok {
 		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}

@@ -38,6 +38,7 @@ func TestConformance(t *testing.T) {
 					Soon:       time.Second,
 					Late:       time.Duration(3+member) * time.Second, // see virtual
 					Ordered:    true,
+					Unknown:    []string{"Since", "LastHeard"},
 					Shares:     names != zklock.CuratorLatchNames,
 					Heartbeats: locktest.PerSession,
 				})
@@ -73,7 +74,7 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	t.Helper()
 	link, fake := v.ensemble.Link(), &drivertest.Clock{}
 	client, err := zklock.Dial(network.With(clock.With(t.Context(), fake), link.Dial), v.servers, &zklock.Options{
-		Root: virtualRoot, SessionTimeout: virtualSession, Names: v.names, Owner: o.Owner, Hooks: o.Hooks,
+		Root: virtualRoot, SessionTimeout: virtualSession, Names: v.names, Owner: o.Owner, OnEvent: o.OnEvent,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func FuzzGrantPath(f *testing.F) {
 	}
 	e := &engine{paths: paths{root: DefaultRoot}}
 	f.Fuzz(func(t *testing.T, key, name string) {
-		if holdfast.CheckKey("key", strings.TrimPrefix(key, "/")) != nil || e.paths.check(key) != nil {
+		if driver.CheckKey("key", strings.TrimPrefix(key, "/")) != nil || e.paths.check(key) != nil {
 			return // refused before
 		}
 		_, entry := parseEntry(name)
@@ -160,7 +160,7 @@ func FuzzGrantPath(f *testing.F) {
 		for _, r := range name {
 			possible = possible && allowed(r)
 		}
-		path, err := e.grantPath(driver.Info{Key: key, Grant: name})
+		path, err := e.grantPath(driver.Info{Key: key, Holder: driver.Holder{Grant: name}})
 		switch {
 		case err != nil && (possible || !errors.Is(err, holdfast.ErrInvalid)):
 			t.Fatalf("%q: %v", name, err)
@@ -214,7 +214,7 @@ func FuzzNodeData(f *testing.F) {
 		f.Add(seed.owner, []byte(seed.data), []byte(seed.foreign))
 	}
 	f.Fuzz(func(t *testing.T, owner string, data, foreign []byte) {
-		if holdfast.CheckOwner("owner", owner) == nil {
+		if driver.CheckOwner("owner", owner) == nil {
 			b := encodeData(owner, data)
 			if checkData(b) != nil { // it reads as a wish
 				if !strings.HasSuffix(string(b), "__REVOKE__") {
@@ -240,7 +240,7 @@ func FuzzNodeData(f *testing.F) {
 			foreign = withoutWish(foreign)
 		}
 		name, rest, _ := bytes.Cut(foreign, []byte{0})
-		if holdfast.CheckOwner("owner", string(name)) != nil {
+		if driver.CheckOwner("owner", string(name)) != nil {
 			name, rest = nil, foreign
 		}
 		if gotOwner, gotData := decodeData(foreign); gotOwner != string(name) || !bytes.Equal(gotData, rest) {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // zkPath reports whether ZooKeeper accepts a path, by its PathUtils, on Java's UTF-16 units.
@@ -34,7 +35,7 @@ func zkPath(path string) bool {
 
 // accepted reports whether a client with this root takes a key.
 func (p paths) accepted(key string) bool {
-	return holdfast.CheckKey("key", strings.TrimPrefix(key, "/")) == nil && p.check(key) == nil
+	return driver.CheckKey("key", strings.TrimPrefix(key, "/")) == nil && p.check(key) == nil
 }
 
 // FuzzKeyPath tests the mapping from keys to znodes: every accepted key has a path that
@@ -134,7 +135,7 @@ func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 
 // checkChild checks how List maps any child of a znode that it lists.
 func checkChild(t *testing.T, p paths, prefix, child string) {
-	if holdfast.CheckKey("prefix", strings.TrimPrefix(prefix, "/")+"x") != nil {
+	if driver.CheckKey("prefix", strings.TrimPrefix(prefix, "/")+"x") != nil {
 		return // see Client.List
 	}
 	parent, keyOf := p.search(prefix)

@@ -44,13 +44,15 @@ func TestAnotherSessionTimeout(t *testing.T) {
 	}
 }
 
-// TestHeartbeat_NoConnection_TellsWhy checks that hooks hear why a session has no connection, before its lock is lost.
+// TestHeartbeat_NoConnection_TellsWhy checks that OnEvent receives why a session has no connection, before its lock is lost.
 func TestHeartbeat_NoConnection_TellsWhy(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		var last atomic.Value
-		client := dialWired(t, e, zklock.Options{Hooks: holdfast.Hooks{Heartbeat: func(h holdfast.Heartbeat) {
-			last.Store(fmt.Sprint(h.Err))
-		}}})
+		client := dialWired(t, e, zklock.Options{OnEvent: func(e holdfast.Event) {
+			if e.Kind == holdfast.Heartbeat {
+				last.Store(fmt.Sprint(e.Err))
+			}
+		}})
 		lock := acquire(t, client, "k")
 		client.Refuse(true)
 		client.Break()

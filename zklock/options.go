@@ -99,9 +99,8 @@ type Options struct {
 	Owner  string       // default owner name; default: host:pid:random
 	Logger *slog.Logger // default: silent
 
-	// Hooks are called when something happens to the client or its locks. A
-	// Heartbeat is one of the session, and has no Key. Default: none.
-	Hooks holdfast.Hooks
+	// OnEvent receives all events of the client: see [holdfast.Event]. A Heartbeat is one of the session and has no Key. Default: none.
+	OnEvent func(holdfast.Event)
 }
 
 // Auth is a credential, such as {"digest", "user:password"}.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -78,7 +77,7 @@ func escape(key string) string {
 // unescape is the inverse of escape; false for what escape does not make.
 func unescape(name string) (string, bool) {
 	key, err := url.PathUnescape(name)
-	return key, err == nil && utf8.ValidString(key) && escape(key) == name && holdfast.CheckKey("key", key) == nil
+	return key, err == nil && utf8.ValidString(key) && escape(key) == name && driver.CheckKey("key", key) == nil
 }
 
 // allowed reports whether ZooKeeper takes a rune in a path (PathUtils in its
@@ -96,7 +95,7 @@ func checkPath(field, path string) error {
 	if len(path) < 2 || path[0] != '/' {
 		return driver.Invalid(field, "%q is not an absolute znode path below /", path)
 	}
-	if err := holdfast.CheckKey(field, path[1:]); err != nil {
+	if err := driver.CheckKey(field, path[1:]); err != nil {
 		return err
 	}
 	for _, r := range path {

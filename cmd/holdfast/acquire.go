@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // acquireFlags are the flags that run, elect and hold share.
@@ -68,7 +69,7 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 	case q.reclaim && q.owner == "":
 		return usagef("--reclaim needs --owner")
 	case q.owner != "":
-		return holdfast.CheckOwner("--owner", q.owner)
+		return driver.CheckOwner("--owner", q.owner)
 	}
 	return nil
 }

@@ -24,9 +24,9 @@ type app struct {
 
 	set   settings
 	log   *slog.Logger
-	beat  atomic.Pointer[holdfast.Heartbeat] // the last one
-	began bool                               // the command line is valid
-	hasty bool                               // the engine is not waited for any more than need be
+	beat  atomic.Pointer[holdfast.Event] // the last Heartbeat
+	began bool                           // the command line is valid
+	hasty bool                           // the engine is not waited for any more than need be
 }
 
 // begin is called once all flags have been read.
@@ -50,18 +50,18 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	o.hooks.Heartbeat = func(h holdfast.Heartbeat) { a.beat.Store(&h) }
-	places := make(chan holdfast.Place, 1)
-	if o.waits {
-		tell := func(p holdfast.Place) {
+	places := make(chan holdfast.Event, 1)
+	o.onEvent = func(e holdfast.Event) {
+		switch e.Kind {
+		case holdfast.Heartbeat:
+			a.beat.Store(&e)
+		case holdfast.Started, holdfast.Queued:
 			select {
 			case <-places: // only the latest counts
 			default:
 			}
-			places <- p
+			places <- e
 		}
-		o.hooks.Started = func(q holdfast.Acquisition) { tell(holdfast.Place{Key: q.Key, Owner: q.Owner}) }
-		o.hooks.Queued = tell
 	}
 	c, err := e.connect(ctx, a, o)
 	if err == nil {

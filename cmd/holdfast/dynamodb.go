@@ -166,7 +166,7 @@ func (d *dynamoDB) connect(ctx context.Context, a *app, o connectOptions) (*clie
 	if err != nil {
 		return nil, err
 	}
-	options.Owner, options.Hooks = o.owner, o.hooks
+	options.Owner, options.OnEvent = o.owner, o.onEvent
 	if o.poll > 0 { // for as long as one likes: the lease is that of locks, of which there are none
 		options.Poll, options.Lease = o.poll, max(cmp.Or(options.Lease, dynamolock.DefaultLease), o.poll)
 	}

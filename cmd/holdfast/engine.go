@@ -54,16 +54,15 @@ type client struct {
 
 	lease  func() time.Duration  // how long the engine waits for this client while it is silent
 	queues bool                  // who waits can be told
-	places <-chan holdfast.Place // the latest place and the owner name of an acquisition
+	places <-chan holdfast.Event // the latest Started or Queued
 }
 
 // connectOptions are for commands with special needs.
 type connectOptions struct {
-	owner string        // "": host:pid:random
-	holds *window       // lease and margin, if a command is to run
-	waits bool          // the client's places are wanted
-	poll  time.Duration // 0: --poll
-	hooks holdfast.Hooks
+	owner   string        // "": host:pid:random
+	holds   *window       // lease and margin, if a command is to run
+	poll    time.Duration // 0: --poll
+	onEvent func(holdfast.Event)
 }
 
 // chosenEngine returns the engine that the settings mean, if that is clear, and none is for another one.

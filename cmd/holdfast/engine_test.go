@@ -36,7 +36,7 @@ func (m *inMemory) readEnv(func(string) (string, bool)) string { return "" }
 func (m *inMemory) named() bool                                { return m.store != "" }
 
 func (m *inMemory) connect(_ context.Context, _ *app, o connectOptions) (*client, error) {
-	c, err := memlock.New(&memlock.Options{Store: m.stores[m.store], Owner: o.owner, Hooks: o.hooks})
+	c, err := memlock.New(&memlock.Options{Store: m.stores[m.store], Owner: o.owner, OnEvent: o.onEvent})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func newHoldCommand(a *app) *cobra.Command {
 
 // hold holds the lock until the input or the program ends.
 func (a *app) hold(ctx context.Context, q *acquireFlags) error {
-	c, err := a.connect(ctx, connectOptions{owner: q.owner, waits: true})
+	c, err := a.connect(ctx, connectOptions{owner: q.owner})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func shared(limit int) holdfast.Info {
 		{Owner: "web3", Token: 9, Grant: "g9"},
 	}
 	return holdfast.Info{
-		Key: "k", Held: true, Owner: "web1", Token: 7, Grant: "g7", Shared: true, Limit: limit, Holders: all,
+		Key: "k", Held: true, Holder: all[0], Shared: true, Limit: limit, Holders: all,
 		Queue: []holdfast.Waiter{{Owner: "web4"}, {Owner: "web5", Shared: true}, {Owner: "web6", Shared: true, Limit: 3}},
 	}
 }
@@ -87,7 +87,7 @@ func TestGrantByToken(t *testing.T) {
 	if err != nil || one.Owner != "web2" || one.Grant != "g8" || one.Holders != nil {
 		t.Errorf("%+v, %v", one, err)
 	}
-	for _, info := range []holdfast.Info{shared(0), {Key: "k", Held: true, Token: 7, Owner: "web1"}} {
+	for _, info := range []holdfast.Info{shared(0), {Key: "k", Held: true, Holder: holdfast.Holder{Token: 7, Owner: "web1"}}} {
 		if _, err := withGrant(info, 10); exitCode(t.Context(), err) != exitNo {
 			t.Error(err)
 		}

@@ -120,7 +120,7 @@ func TestRenewedKeys(t *testing.T) {
 // TestBecause checks that the message about an expired lease names the error of the last heartbeat, and that about a broken lock does not.
 func TestBecause(t *testing.T) {
 	var a app
-	a.beat.Store(&holdfast.Heartbeat{Err: errors.New("remote error: tls: expired certificate")})
+	a.beat.Store(&holdfast.Event{Err: errors.New("remote error: tls: expired certificate")})
 	for cause, more := range map[error]string{holdfast.ErrSessionExpired: " (remote error: tls: expired certificate)", holdfast.ErrBroken: ""} {
 		lost := &holdfast.LostError{Key: "a", Token: 1, Cause: cause}
 		if got := a.because(lost); got.Error() != lost.Error()+more || !errors.Is(got, cause) {

@@ -63,7 +63,7 @@ func TestJSON(t *testing.T) {
 	for _, s := range nasty {
 		var out bytes.Buffer
 		a := &app{out: &out}
-		info := holdfast.Info{Key: s, Held: true, Owner: s, Data: []byte(s), Since: time.Unix(1, 0)}
+		info := holdfast.Info{Key: s, Held: true, Holder: holdfast.Holder{Owner: s, Data: []byte(s), Since: time.Unix(1, 0)}}
 		if err := a.printJSON(newLockJSON(info)); err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +149,9 @@ func TestSince(t *testing.T) {
 		want string
 	}{
 		{holdfast.Info{}, "-"},
-		{holdfast.Info{Since: at}, moment(at)},
-		{holdfast.Info{Since: at, QueuedAt: before}, moment(at)},
-		{holdfast.Info{QueuedAt: before}, "queued " + moment(before)},
+		{holdfast.Info{Holder: holdfast.Holder{Since: at}}, moment(at)},
+		{holdfast.Info{Holder: holdfast.Holder{Since: at, QueuedAt: before}}, moment(at)},
+		{holdfast.Info{Holder: holdfast.Holder{QueuedAt: before}}, "queued " + moment(before)},
 	} {
 		if got := since(test.info); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.info, got, test.want)

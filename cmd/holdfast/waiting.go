@@ -54,7 +54,7 @@ func (w *waiting) run(ctx context.Context) {
 		pause = waitingTerminal
 		defer w.show("")
 	}
-	place := holdfast.Place{}
+	place := holdfast.Event{}
 	for wait := waitingFirst; ; wait = max(pause, time.Duration(n)*waitingPerNode) {
 		next := time.NewTimer(wait)
 		for due := false; !due; {

@@ -17,8 +17,9 @@ var pageTime = time.Date(2026, 2, 3, 4, 5, 6, 0, time.Local)
 func pageSight() sight {
 	return sight{
 		info: holdfast.Info{
-			Key: "orders/42", Held: true, Owner: "worker-1", Token: 7, Lease: 20 * time.Second,
-			Since: pageTime.Add(-72 * time.Second), Data: []byte("x\x1b"),
+			Key: "orders/42", Held: true, Holder: holdfast.Holder{
+				Owner: "worker-1", Token: 7, Lease: 20 * time.Second, Since: pageTime.Add(-72 * time.Second), Data: []byte("x\x1b"),
+			},
 			Queue: []holdfast.Waiter{
 				{Owner: "漢字", Since: pageTime.Add(-59 * time.Second)},
 				{Owner: "b", Since: pageTime.Add(-time.Hour), Data: []byte("d")},

@@ -60,7 +60,7 @@ func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, 
 		case err != nil:
 			return nil, w, err
 		}
-		c, err := a.connect(ctx, connectOptions{owner: r.owner, holds: &w, waits: true})
+		c, err := a.connect(ctx, connectOptions{owner: r.owner, holds: &w})
 		if err != nil {
 			return nil, w, err
 		}

@@ -210,7 +210,7 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 		return nil, err
 	}
 	options.SessionTimeout = a.set.lease
-	options.Owner, options.Logger, options.Hooks = o.owner, a.log, o.hooks
+	options.Owner, options.Logger, options.OnEvent = o.owner, a.log, o.onEvent
 	if w := o.holds; w != nil {
 		options.SessionTimeout, options.Margin = w.lease, w.margin
 		// The margin shortens the outages that a hold survives. More frequent heartbeats

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Clock runs on the process's time, virtual in a [testing/synctest] bubble, and can be paused, as a process is that is stopped, and
-// set. The zero value is ready to use. An engine hands it to holdfast.New in its driver.Config.
+// A Clock runs on the process's time, virtual in a [testing/synctest] bubble, and can be paused, as a process is that is stopped,
+// and set. The zero value is ready to use. An engine hands it to holdfast.New in its driver.Config.
 type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
@@ -20,8 +20,7 @@ type Clock struct {
 	Set, Pending atomic.Int64 // timers: all that were set, and those that may still run
 }
 
-// Now implements [driver.Clock]. Time passes while the clock is paused, as it does
-// for a stopped process.
+// Now implements [driver.Clock]. Time passes while the clock is paused, as it does for a stopped process.
 func (c *Clock) Now() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

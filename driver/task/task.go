@@ -64,8 +64,7 @@ func (g *Group) End() {
 	g.settleLocked()
 }
 
-// Close waits for the tasks until ctx is done, then ends their context. It returns when
-// all have ended. It may be called again.
+// Close waits for the tasks until ctx is done, then ends their context. It returns when all have ended. It may be called again.
 func (g *Group) Close(ctx context.Context) {
 	g.mu.Lock()
 	g.shut()

@@ -122,7 +122,7 @@ func (c *consumer) learn(ctx context.Context, info holdfast.Info) {
 		return
 	}
 	c.log.Info("free", "stream", info.Key, "was", before.Owner)
-	c.last[info.Key] = holdfast.Info{Key: info.Key, Owner: before.Owner} // whose work it is
+	c.last[info.Key] = holdfast.Info{Key: info.Key, Holder: holdfast.Holder{Owner: before.Owner}} // whose work it is
 	c.try(ctx, info.Key)
 }
 

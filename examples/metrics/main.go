@@ -114,7 +114,7 @@ func (w *worker) run(ctx context.Context, registry prometheus.Registerer) error 
 	if err := registry.Register(metrics); err != nil {
 		return err
 	}
-	client, err := w.engine.NewClient(ctx, w.name, metrics.Hooks(), w.hooks())
+	client, err := w.engine.NewClient(ctx, w.name, metrics.OnEvent(), w.logEvent)
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,13 @@ func (w *worker) run(ctx context.Context, registry prometheus.Registerer) error 
 	return nil
 }
 
-// hooks log what the metrics count: several hooks of one client are joined.
-func (w *worker) hooks() holdfast.Hooks {
-	return holdfast.Hooks{
-		Queued: func(p holdfast.Place) { w.log.Info("waits", "ahead", p.Ahead) },
-		Ended:  func(e holdfast.Ending) { w.log.Info("had the lock", "for", e.Held, "until", e.Result()) },
+// logEvent logs what the metrics count.
+func (w *worker) logEvent(e holdfast.Event) {
+	switch e.Kind {
+	case holdfast.Queued:
+		w.log.Info("waits", "ahead", e.Ahead)
+	case holdfast.Released, holdfast.TTLExpired, holdfast.Lost:
+		w.log.Info("had the lock", "for", e.Took, "until", e.Kind)
 	}
 }
 

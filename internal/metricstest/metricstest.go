@@ -20,19 +20,19 @@ type World struct {
 	Host   driver.Host // of the client that was opened last
 }
 
-// New makes a world whose client has the hooks.
-func New(t testing.TB, hooks holdfast.Hooks) *World {
+// New makes a world whose client has the OnEvent function.
+func New(t testing.TB, onEvent func(holdfast.Event)) *World {
 	t.Helper()
 	w := &World{Store: memlock.NewStore()}
-	w.Client = w.Open(t, hooks)
+	w.Client = w.Open(t, onEvent)
 	return w
 }
 
 // Open makes another client, which is closed when the test ends.
-func (w *World) Open(t testing.TB, hooks holdfast.Hooks) *memlock.Client {
+func (w *World) Open(t testing.TB, onEvent func(holdfast.Event)) *memlock.Client {
 	t.Helper()
 	client, err := memlock.New(&memlock.Options{
-		Store: w.Store, Lease: 10 * time.Second, Hooks: hooks,
+		Store: w.Store, Lease: 10 * time.Second, OnEvent: onEvent,
 		Wrap: func(host driver.Host, inner driver.Driver) driver.Driver {
 			w.Host = host
 			return inner
@@ -81,7 +81,7 @@ func (w *World) Heartbeats() {
 // Story uses the client in every way, known to the second, and calls shows for what the metrics must show after each step. It
 // runs in a bubble of synctest.
 func (w *World) Story(t *testing.T, shows func(step string)) {
-	other := w.Open(t, holdfast.Hooks{})
+	other := w.Open(t, nil)
 	synctest.Wait()
 	shows("nothing has happened")
 

@@ -9,7 +9,6 @@ type (
 	Store           struct{} // memlock
 	Client          struct{} // holdfast
 	Election        struct{} // holdfast
-	Leadership      struct{} // holdfast: a term
 	Lock            struct{} // holdfast
 	Observation     struct{} // holdfast
 	OwnNode         struct{} // zklock
@@ -34,14 +33,13 @@ type (
 	Calendar        struct{} // dynamolock
 	Lease           struct{} // driver
 	Tasks           struct{} // driver/task
-	Feed            struct{} // holdfast: events and hooks
+	Feed            struct{} // holdfast: events
 	Pump            struct{} // holdfast: a queue
 )
 
 func (Store) rank() int           { return 0 }
 func (Client) rank() int          { return 1 }
 func (Election) rank() int        { return 2 }
-func (Leadership) rank() int      { return 3 }
 func (Lock) rank() int            { return 4 }
 func (Observation) rank() int     { return 5 }
 func (OwnNode) rank() int         { return 6 }

@@ -5,9 +5,9 @@
 //	if err != nil {
 //		return err
 //	}
-//	client, err := zklock.Dial(ctx, servers, &zklock.Options{Hooks: metrics.Hooks()})
+//	client, err := zklock.Dial(ctx, servers, &zklock.Options{OnEvent: metrics.OnEvent()})
 //
-// holdfast.JoinHooks adds your own hooks. The instruments are:
+// The instruments are:
 //
 //	name                               kind           unit          of what                                attributes
 //	---------------------------------  -------------  ------------  -------------------------------------  ---------------
@@ -29,9 +29,11 @@
 //	holdfast.connection.count          UpDownCounter  {connection}  1 while the engine can be reached
 //
 // All have the attributes holdfast.engine and holdfast.client, if set by [Options].
-// error.type is there if the operation failed, as in OpenTelemetry's conventions; its
-// values are those of Result of holdfast.Acquisition and holdfast.Heartbeat, and those of
-// holdfast.cause those of Result of holdfast.Ending and holdfast.Term. The key of a lock is no attribute,
+// error.type is there if the operation failed, as in OpenTelemetry's conventions. Its values for acquisitions are closed,
+// denied, invalid, names, disconnected, canceled (ctx), reclaimed, held, timeout (ctx) and error; for heartbeats
+// disconnected, denied, lost and error. The values of holdfast.cause for lost locks are session_expired, lease_expired,
+// broken, reclaimed, taken_over, clock_jump and lost; terms add stepped_down, withdrawn, failed, resigned, asked, unfit,
+// closed, released, ttl_expired and canceled. The key of a lock is no attribute,
 // unless [Options.KeyAttribute] makes it one: keys may contain order numbers, and each
 // value is a time series to store.
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/oldest"
+	"github.com/holdfast-go/holdfast/internal/outcome"
 )
 
 // scope is the name of the instrumentation.
@@ -202,43 +203,17 @@ func (m *Metrics) setOf(key string, more ...attribute.KeyValue) attribute.Set {
 	return m.set(more...)
 }
 
-func (m *Metrics) of(key string, more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(m.setOf(key, more...))
-}
-
-// failure is the attribute of a failure.
-func failure(err error, result string) []attribute.KeyValue {
-	if err == nil {
-		return nil
-	}
-	return []attribute.KeyValue{errorKey.String(result)}
-}
-
 // valid is a text that exporters accept.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// Hooks returns the hooks for a client. Call it once for each client; if several share
-// Metrics, the metrics are their sums.
-func (m *Metrics) Hooks() holdfast.Hooks {
+// OnEvent returns the OnEvent function for a client. Call it once for each client; if several share Metrics, the metrics
+// are their sums.
+func (m *Metrics) OnEvent() func(holdfast.Event) {
 	w := &watcher{Metrics: m, waiters: make(map[uint64]attribute.Set)}
-	return holdfast.Hooks{
-		Started:    w.started,
-		Queued:     w.queued,
-		Granted:    w.granted,
-		Failed:     w.over,
-		Asked:      w.wish,
-		Ended:      w.ended,
-		TermBegan:  w.termBegan,
-		TermEnded:  w.termEnded,
-		Observing:  w.observing,
-		Observed:   w.observed,
-		Heartbeat:  w.beat,
-		Connection: w.connection,
-	}
+	return w.event
 }
 
-// A watcher turns the events of one client into metrics. Hook calls have no ctx of their
-// own.
+// A watcher turns the events of one client into metrics.
 type watcher struct {
 	*Metrics
 
@@ -247,95 +222,100 @@ type watcher struct {
 	ready   bool
 }
 
-func (w *watcher) started(a holdfast.Acquisition) {
-	if !a.Wait {
+func (w *watcher) event(e holdfast.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ctx, of := context.Background(), func(more ...attribute.KeyValue) metric.MeasurementOption {
+		return metric.WithAttributeSet(w.setOf(e.Key, more...))
+	}
+	switch e.Kind {
+	case holdfast.Started:
+		w.started(e)
+	case holdfast.Queued:
+		w.queue.Record(ctx, int64(e.Ahead), of())
+	case holdfast.Granted, holdfast.Failed:
+		w.over(e)
+	case holdfast.Asked:
+		w.asked.Add(ctx, 1, of())
+	case holdfast.Released, holdfast.TTLExpired, holdfast.Lost:
+		w.ended(e)
+	case holdfast.TermBegan:
+		w.leading.Add(ctx, 1, of())
+	case holdfast.TermEnded:
+		w.leading.Add(ctx, -1, of())
+		w.term.Record(ctx, e.Took.Seconds(), of(causeKey.String(outcome.Of(e))))
+	case holdfast.ObserveBegan:
+		w.keys.Add(ctx, 1, of())
+	case holdfast.ObserveEnded:
+		w.keys.Add(ctx, -1, of())
+	case holdfast.Observed:
+		w.sights.Add(ctx, 1, of())
+	case holdfast.Heartbeat:
+		w.heartbeat.Record(ctx, e.Took.Seconds(), w.with(failure(e)...))
+	case holdfast.Ready, holdfast.Disconnected:
+		w.connection(e.Kind == holdfast.Ready)
+	}
+}
+
+// failure is the attribute of a failure.
+func failure(e holdfast.Event) []attribute.KeyValue {
+	if e.Err == nil {
+		return nil
+	}
+	return []attribute.KeyValue{errorKey.String(outcome.Of(e))}
+}
+
+func (w *watcher) started(e holdfast.Event) {
+	if !e.Wait {
 		return
 	}
 	// Its end has the same attributes: AcquireAny has no key before it is granted.
-	set := w.setOf(a.Key)
+	set := w.setOf(e.Key)
 	w.pending.Add(context.Background(), 1, metric.WithAttributeSet(set))
-	w.waits.Note(set, w.span(a.ID), a.Time)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiters[a.ID] = set
+	w.waits.Note(set, w.span(e), e.Time)
+	w.waiters[e.ID] = set
 }
 
 // span is the ID of a wait or a hold among those of all clients.
-func (w *watcher) span(acquisition uint64) any { return [2]any{w, acquisition} }
+func (w *watcher) span(e holdfast.Event) any { return [2]any{w, e.ID} }
 
-func (w *watcher) queued(p holdfast.Place) {
-	w.queue.Record(context.Background(), int64(p.Ahead), w.of(p.Key))
-}
-
-func (w *watcher) granted(a holdfast.Acquisition) {
-	w.over(a)
-	w.locks.Add(context.Background(), 1, w.of(a.Key))
-	w.holds.Note(w.setOf(a.Key), w.span(a.ID), a.Time)
-}
-
-func (w *watcher) over(a holdfast.Acquisition) {
-	w.mu.Lock()
-	if set, ok := w.waiters[a.ID]; ok {
-		w.pending.Add(context.Background(), -1, metric.WithAttributeSet(set))
-		w.waits.Note(set, w.span(a.ID), time.Time{})
-		delete(w.waiters, a.ID)
-	}
-	w.mu.Unlock()
-	w.acquire.Record(context.Background(), a.Took.Seconds(), w.of(a.Key, failure(a.Err, a.Result())...))
-}
-
-func (w *watcher) wish(about holdfast.Wish) {
-	w.asked.Add(context.Background(), 1, w.of(about.Key))
-}
-
-func (w *watcher) ended(e holdfast.Ending) {
+func (w *watcher) over(e holdfast.Event) {
 	ctx := context.Background()
-	w.locks.Add(ctx, -1, w.of(e.Key))
-	w.holds.Note(w.setOf(e.Key), w.span(e.ID), time.Time{})
-	w.held.Record(ctx, e.Held.Seconds(), w.of(e.Key))
-	switch result := e.Result(); result {
-	case "released":
-	case "ttl_expired":
-		w.ttlExpired.Add(ctx, 1, w.of(e.Key))
-	default:
-		w.lost.Add(ctx, 1, w.of(e.Key, causeKey.String(result)))
+	if set, ok := w.waiters[e.ID]; ok {
+		w.pending.Add(ctx, -1, metric.WithAttributeSet(set))
+		w.waits.Note(set, w.span(e), time.Time{})
+		delete(w.waiters, e.ID)
+	}
+	w.acquire.Record(ctx, e.Took.Seconds(), metric.WithAttributeSet(w.setOf(e.Key, failure(e)...)))
+	if e.Kind == holdfast.Granted {
+		set := w.setOf(e.Key)
+		w.locks.Add(ctx, 1, metric.WithAttributeSet(set))
+		w.holds.Note(set, w.span(e), e.Time)
 	}
 }
 
-func (w *watcher) termBegan(t holdfast.Term) {
-	w.leading.Add(context.Background(), 1, w.of(t.Key))
+func (w *watcher) ended(e holdfast.Event) {
+	ctx, set := context.Background(), w.setOf(e.Key)
+	of := metric.WithAttributeSet(set)
+	w.locks.Add(ctx, -1, of)
+	w.holds.Note(set, w.span(e), time.Time{})
+	w.held.Record(ctx, e.Took.Seconds(), of)
+	switch e.Kind {
+	case holdfast.TTLExpired:
+		w.ttlExpired.Add(ctx, 1, of)
+	case holdfast.Lost:
+		w.lost.Add(ctx, 1, metric.WithAttributeSet(w.setOf(e.Key, causeKey.String(outcome.Of(e)))))
+	}
 }
 
-func (w *watcher) termEnded(t holdfast.Term) {
-	ctx := context.Background()
-	w.leading.Add(ctx, -1, w.of(t.Key))
-	w.term.Record(ctx, t.Led.Seconds(), w.of(t.Key, causeKey.String(t.Result())))
-}
-
-func (w *watcher) observing(o holdfast.Observing) {
+func (w *watcher) connection(ready bool) {
+	if ready == w.ready {
+		return
+	}
+	w.ready = ready
 	change := int64(-1)
-	if o.On {
+	if ready {
 		change = 1
 	}
-	w.keys.Add(context.Background(), change, w.of(o.Key))
-}
-
-func (w *watcher) observed(s holdfast.Sight) {
-	w.sights.Add(context.Background(), 1, w.of(s.Key))
-}
-
-func (w *watcher) beat(h holdfast.Heartbeat) {
-	w.heartbeat.Record(context.Background(), h.Took.Seconds(), w.with(failure(h.Err, h.Result())...))
-}
-
-func (w *watcher) connection(c holdfast.Connection) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case c.Ready && !w.ready:
-		w.connected.Add(context.Background(), 1, w.with())
-	case !c.Ready && w.ready:
-		w.connected.Add(context.Background(), -1, w.with())
-	}
-	w.ready = c.Ready
+	w.connected.Add(context.Background(), change, w.with())
 }

@@ -35,7 +35,7 @@ func newWorld(t testing.TB, o *holdfastotel.Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{metricstest.New(t, metrics.Hooks()), reader}
+	return &world{metricstest.New(t, metrics.OnEvent()), reader}
 }
 
 // series are the lines that a reader gets: name, attributes, and the value, of a

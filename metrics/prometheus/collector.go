@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/oldest"
+	"github.com/holdfast-go/holdfast/internal/outcome"
 )
 
 // The values of the labels result and cause, except those for unexpected errors. Their
@@ -20,7 +21,7 @@ var (
 )
 
 // A Collector has the metrics of one client, or the sums of several. Register it
-// with a [prometheus.Registerer], and give its Hooks to the client. It is safe for
+// with a [prometheus.Registerer], and give its OnEvent to the client. It is safe for
 // use by any goroutine.
 type Collector struct {
 	keyLabel func(key string) string
@@ -165,25 +166,11 @@ func (c *Collector) labels(key string, own ...string) []string {
 	return own
 }
 
-// Hooks returns the hooks for a client. Call it once for each client; if several share a
-// Collector, the metrics are their sums, and holdfast_connected is the number of
-// connected clients.
-func (c *Collector) Hooks() holdfast.Hooks {
+// OnEvent returns the OnEvent function for a client. Call it once for each client; if several share a Collector, the
+// metrics are their sums, and holdfast_connected is the number of connected clients.
+func (c *Collector) OnEvent() func(holdfast.Event) {
 	w := &watcher{Collector: c, waiters: make(map[uint64][]string)}
-	return holdfast.Hooks{
-		Started:    w.started,
-		Queued:     w.queued,
-		Granted:    w.granted,
-		Failed:     w.over,
-		Asked:      w.wish,
-		Ended:      w.ended,
-		TermBegan:  w.termBegan,
-		TermEnded:  w.termEnded,
-		Observing:  w.observing,
-		Observed:   w.observed,
-		Heartbeat:  w.beat,
-		Connection: w.connection,
-	}
+	return w.event
 }
 
 // A watcher turns the events of one client into metrics.
@@ -195,94 +182,85 @@ type watcher struct {
 	ready   bool
 }
 
-func (w *watcher) started(a holdfast.Acquisition) {
-	if !a.Wait {
+func (w *watcher) event(e holdfast.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Kind {
+	case holdfast.Started:
+		w.started(e)
+	case holdfast.Queued:
+		w.queue.WithLabelValues(w.labels(e.Key)...).Observe(float64(e.Ahead))
+	case holdfast.Granted, holdfast.Failed:
+		w.over(e)
+	case holdfast.Asked:
+		w.asked.WithLabelValues(w.labels(e.Key)...).Inc()
+	case holdfast.Released, holdfast.TTLExpired, holdfast.Lost:
+		w.ended(e)
+	case holdfast.TermBegan:
+		w.leading.WithLabelValues(w.labels(e.Key)...).Inc()
+	case holdfast.TermEnded:
+		w.leading.WithLabelValues(w.labels(e.Key)...).Dec()
+		w.term.WithLabelValues(w.labels(e.Key, outcome.Of(e))...).Observe(e.Took.Seconds())
+	case holdfast.ObserveBegan:
+		w.keys.WithLabelValues(w.labels(e.Key)...).Inc()
+	case holdfast.ObserveEnded:
+		w.keys.WithLabelValues(w.labels(e.Key)...).Dec()
+	case holdfast.Observed:
+		w.sights.WithLabelValues(w.labels(e.Key)...).Inc()
+	case holdfast.Heartbeat:
+		w.heartbeat.WithLabelValues(outcome.Of(e)).Observe(e.Took.Seconds())
+	case holdfast.Ready, holdfast.Disconnected:
+		w.connection(e.Kind == holdfast.Ready)
+	}
+}
+
+func (w *watcher) started(e holdfast.Event) {
+	if !e.Wait {
 		return
 	}
 	// Its end has the same labels: AcquireAny has no key before it is granted.
-	labels := w.labels(a.Key)
+	labels := w.labels(e.Key)
 	w.waiting.WithLabelValues(labels...).Inc()
-	w.waits.Note(w.oldestWait.WithLabelValues(labels...), w.span(a.ID), a.Time)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiters[a.ID] = labels
+	w.waits.Note(w.oldestWait.WithLabelValues(labels...), w.span(e), e.Time)
+	w.waiters[e.ID] = labels
 }
 
 // span is the ID of a wait or a hold among those of all clients.
-func (w *watcher) span(acquisition uint64) any { return [2]any{w, acquisition} }
+func (w *watcher) span(e holdfast.Event) any { return [2]any{w, e.ID} }
 
-func (w *watcher) queued(p holdfast.Place) {
-	w.queue.WithLabelValues(w.labels(p.Key)...).Observe(float64(p.Ahead))
-}
-
-func (w *watcher) granted(a holdfast.Acquisition) {
-	w.over(a)
-	w.heldLocks.WithLabelValues(w.labels(a.Key)...).Inc()
-	w.holds.Note(w.oldestHold.WithLabelValues(w.labels(a.Key)...), w.span(a.ID), a.Time)
-}
-
-func (w *watcher) over(a holdfast.Acquisition) {
-	w.mu.Lock()
-	if labels, ok := w.waiters[a.ID]; ok {
+func (w *watcher) over(e holdfast.Event) {
+	if labels, ok := w.waiters[e.ID]; ok {
 		w.waiting.WithLabelValues(labels...).Dec()
-		w.waits.Note(w.oldestWait.WithLabelValues(labels...), w.span(a.ID), time.Time{})
-		delete(w.waiters, a.ID)
+		w.waits.Note(w.oldestWait.WithLabelValues(labels...), w.span(e), time.Time{})
+		delete(w.waiters, e.ID)
 	}
-	w.mu.Unlock()
-	w.acquire.WithLabelValues(w.labels(a.Key, a.Result())...).Observe(a.Took.Seconds())
-}
-
-func (w *watcher) wish(about holdfast.Wish) {
-	w.asked.WithLabelValues(w.labels(about.Key)...).Inc()
-}
-
-func (w *watcher) ended(e holdfast.Ending) {
-	w.heldLocks.WithLabelValues(w.labels(e.Key)...).Dec()
-	w.holds.Note(w.oldestHold.WithLabelValues(w.labels(e.Key)...), w.span(e.ID), time.Time{})
-	w.held.WithLabelValues(w.labels(e.Key)...).Observe(e.Held.Seconds())
-	switch result := e.Result(); result {
-	case "released":
-	case "ttl_expired":
-		w.ttlExpired.WithLabelValues(w.labels(e.Key)...).Inc()
-	default:
-		w.lost.WithLabelValues(w.labels(e.Key, result)...).Inc()
+	w.acquire.WithLabelValues(w.labels(e.Key, outcome.Of(e))...).Observe(e.Took.Seconds())
+	if e.Kind == holdfast.Granted {
+		w.heldLocks.WithLabelValues(w.labels(e.Key)...).Inc()
+		w.holds.Note(w.oldestHold.WithLabelValues(w.labels(e.Key)...), w.span(e), e.Time)
 	}
 }
 
-func (w *watcher) termBegan(t holdfast.Term) {
-	w.leading.WithLabelValues(w.labels(t.Key)...).Inc()
-}
-
-func (w *watcher) termEnded(t holdfast.Term) {
-	w.leading.WithLabelValues(w.labels(t.Key)...).Dec()
-	w.term.WithLabelValues(w.labels(t.Key, t.Result())...).Observe(t.Led.Seconds())
-}
-
-func (w *watcher) observing(o holdfast.Observing) {
-	gauge := w.keys.WithLabelValues(w.labels(o.Key)...)
-	if o.On {
-		gauge.Inc()
-	} else {
-		gauge.Dec()
+func (w *watcher) ended(e holdfast.Event) {
+	labels := w.labels(e.Key)
+	w.heldLocks.WithLabelValues(labels...).Dec()
+	w.holds.Note(w.oldestHold.WithLabelValues(labels...), w.span(e), time.Time{})
+	w.held.WithLabelValues(labels...).Observe(e.Took.Seconds())
+	switch e.Kind {
+	case holdfast.TTLExpired:
+		w.ttlExpired.WithLabelValues(labels...).Inc()
+	case holdfast.Lost:
+		w.lost.WithLabelValues(w.labels(e.Key, outcome.Of(e))...).Inc()
 	}
 }
 
-func (w *watcher) observed(s holdfast.Sight) {
-	w.sights.WithLabelValues(w.labels(s.Key)...).Inc()
-}
-
-func (w *watcher) beat(h holdfast.Heartbeat) {
-	w.heartbeat.WithLabelValues(h.Result()).Observe(h.Took.Seconds())
-}
-
-func (w *watcher) connection(c holdfast.Connection) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case c.Ready && !w.ready:
+func (w *watcher) connection(ready bool) {
+	if ready == w.ready {
+		return
+	}
+	if w.ready = ready; ready {
 		w.connected.Inc()
-	case !c.Ready && w.ready:
+	} else {
 		w.connected.Dec()
 	}
-	w.ready = c.Ready
 }

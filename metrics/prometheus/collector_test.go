@@ -31,7 +31,7 @@ func newWorld(t testing.TB, o *holdfastprom.Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{metricstest.New(t, metrics.Hooks()), metrics}
+	return &world{metricstest.New(t, metrics.OnEvent()), metrics}
 }
 
 // shows fails the test unless the metrics with these names are as told, buckets and
@@ -217,7 +217,7 @@ func TestSeveralClients(t *testing.T) {
 		}
 
 		sum := worlds[0]
-		second := sum.Open(t, sum.metrics.Hooks())
+		second := sum.Open(t, sum.metrics.OnEvent())
 		metricstest.Acquire(t, sum.Client, "one")
 		metricstest.Acquire(t, second, "two")
 		synctest.Wait()

@@ -87,7 +87,7 @@ func collected(t *testing.T) map[string]metric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Hooks().Heartbeat(holdfast.Heartbeat{})
+	c.OnEvent()(holdfast.Event{Kind: holdfast.Heartbeat})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
 	families, err := registry.Gather()

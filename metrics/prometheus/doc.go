@@ -5,9 +5,9 @@
 //		return err
 //	}
 //	prometheus.MustRegister(metrics)
-//	client, err := zklock.Dial(ctx, servers, &zklock.Options{Hooks: metrics.Hooks()})
+//	client, err := zklock.Dial(ctx, servers, &zklock.Options{OnEvent: metrics.OnEvent()})
 //
-// holdfast.JoinHooks adds your own hooks. The metrics are:
+// The metrics are:
 //
 //	holdfast_acquire_duration_seconds    histogram  how long acquisitions took, by result
 //	holdfast_waiting                     gauge      acquisitions under way that wait for holders
@@ -26,9 +26,11 @@
 //	holdfast_heartbeat_duration_seconds  histogram  how long heartbeats took, by result
 //	holdfast_connected                   gauge      1 while the engine can be reached, else 0
 //
-// All have the labels engine and client, as set by [Options]. The values of result and
-// cause are those of Result of holdfast.Acquisition, holdfast.Heartbeat,
-// holdfast.Term and holdfast.Ending. The key of a lock is no label, unless [Options.KeyLabel] makes it one:
+// All have the labels engine and client, as set by [Options]. The results of acquisitions are granted, closed, denied,
+// invalid, names, disconnected, canceled (ctx), reclaimed, held, timeout (ctx) and error; of heartbeats ok,
+// disconnected, denied, lost and error. The causes of lost locks are session_expired, lease_expired, broken, reclaimed,
+// taken_over, clock_jump and lost. The results of terms are those causes, stepped_down, withdrawn, failed, resigned, asked,
+// unfit, closed, released, ttl_expired and canceled. The key of a lock is no label, unless [Options.KeyLabel] makes it one:
 // keys may contain order numbers, and each label value is a time series that Prometheus
 // stores.
 //

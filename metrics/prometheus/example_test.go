@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/prometheus"
 )
 
-// open makes a client with metrics, and hooks of its own.
+// open makes a client with metrics, and logs the ends of its locks.
 func open(registry prometheus.Registerer) (*memlock.Client, error) {
 	metrics, err := holdfastprom.New(&holdfastprom.Options{Engine: "memory"})
 	if err != nil {
@@ -26,10 +26,13 @@ func open(registry prometheus.Registerer) (*memlock.Client, error) {
 	if err := registry.Register(metrics); err != nil {
 		return nil, err
 	}
-	logged := holdfast.Hooks{Ended: func(e holdfast.Ending) {
-		slog.Debug("a lock has ended", "key", e.Key, "held", e.Held, "how", e.Result())
-	}}
-	return memlock.New(&memlock.Options{Hooks: holdfast.JoinHooks(metrics.Hooks(), logged)})
+	count := metrics.OnEvent()
+	return memlock.New(&memlock.Options{OnEvent: func(e holdfast.Event) {
+		count(e)
+		if e.Kind == holdfast.Lost {
+			slog.Warn("a lock was lost", "key", e.Key, "held", e.Took, "error", e.Err)
+		}
+	}})
 }
 
 func Example() {

@@ -69,10 +69,10 @@ func DynamoDB(table, endpoint string) (*Engine, error) {
 func onDynamoDB(table string, connect func() *Client) *Engine {
 	return &Engine{
 		Name: "dynamodb", Lease: serverLease, Poll: dynamolock.DefaultPoll,
-		NewClient: func(ctx context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error) {
+		NewClient: func(ctx context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error) {
 			c := connect()
 			options := &dynamolock.Options{
-				Table: table, Owner: owner, Lease: serverLease, Hooks: holdfast.JoinHooks(hooks...),
+				Table: table, Owner: owner, Lease: serverLease, OnEvent: each(onEvent),
 			}
 			open := func(ctx context.Context) (err error) {
 				ctx, cancel := context.WithTimeout(ctx, openTimeout)

@@ -34,7 +34,16 @@ type Engine struct {
 	Poll time.Duration
 
 	// NewClient connects. owner is the default owner name of its locks.
-	NewClient func(ctx context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error)
+	NewClient func(ctx context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error)
+}
+
+// each returns an OnEvent that calls several.
+func each(listeners []func(holdfast.Event)) func(holdfast.Event) {
+	return func(e holdfast.Event) {
+		for _, tell := range listeners {
+			tell(e)
+		}
+	}
 }
 
 // A Client is one client of an engine. Most examples use only the part that is the
@@ -59,9 +68,9 @@ func MemoryWithLease(lease time.Duration) *Engine {
 	store := memlock.NewStore()
 	return &Engine{
 		Name: "memory", Where: "the memory of this process", Local: true, Lease: lease,
-		NewClient: func(_ context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error) {
+		NewClient: func(_ context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error) {
 			client, err := memlock.New(&memlock.Options{
-				Store: store, Owner: owner, Lease: lease, Hooks: holdfast.JoinHooks(hooks...),
+				Store: store, Owner: owner, Lease: lease, OnEvent: each(onEvent),
 			})
 			if err != nil {
 				return nil, err
@@ -79,11 +88,11 @@ func MemoryWithLease(lease time.Duration) *Engine {
 func ZooKeeper(where string, servers ...string) *Engine {
 	return &Engine{
 		Name: "zookeeper", Where: "ZooKeeper at " + where, Lease: serverLease,
-		NewClient: func(ctx context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error) {
+		NewClient: func(ctx context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error) {
 			ctx, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
 			client, err := zklock.Dial(ctx, servers, &zklock.Options{
-				Owner: owner, SessionTimeout: serverLease, Hooks: holdfast.JoinHooks(hooks...),
+				Owner: owner, SessionTimeout: serverLease, OnEvent: each(onEvent),
 			})
 			if err != nil {
 				return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
+	ends "github.com/holdfast-go/holdfast/internal/outcome"
 )
 
 // closePatience bounds the closing of a client.
@@ -273,7 +274,7 @@ func (c *client) held(at int64, key string, token uint64) {
 
 // lostBy records the end of a lock that was not released.
 func (c *client) lostBy(err error, key string, token uint64, term bool) {
-	cause := holdfast.Ending{Err: err}.Result()
+	cause := ends.End(err)
 	if c.shutting.Load() && errors.Is(err, holdfast.ErrReleased) && !term { // a term lasts until lead has returned
 		cause = history.ByClose
 	}

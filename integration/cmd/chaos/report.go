@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
+	ends "github.com/holdfast-go/holdfast/internal/outcome"
 )
 
 // reporter records what a client does.
@@ -52,7 +53,7 @@ func (c *call) returned(err error, token uint64, owner string) {
 		rec.Mode = history.Mode{Shared: held.Holder.Shared, Limit: held.Holder.Limit}
 	}
 	if rec.Call == history.Release && rec.Outcome == history.Gone {
-		rec.Cause = holdfast.Ending{Err: err}.Result()
+		rec.Cause = ends.End(err)
 	}
 	c.reporter.write(rec)
 }

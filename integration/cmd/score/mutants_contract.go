@@ -2,10 +2,10 @@ package main
 
 // What the root package does for all engines, taken out.
 var contractMutants = []mutant{
-	{"R5", "a wait that is too short for an answer is an outage", dynamoDB, change{
+	{"R5", "a wait that is too short for an answer names no holder", dynamoDB, change{
 		"acquire.go",
-		`case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast`,
-		`case false:`,
+		`case unasked == nil && info.Held:`,
+		`case false && unasked == nil && info.Held:`,
 	}, nil},
 	{"R7", "several keys are taken in the order given", zooKeeper, change{
 		"all.go",
@@ -16,16 +16,15 @@ var contractMutants = []mutant{
 		"R8", "the wait for a key goes on when another is lost", zooKeeper,
 		change{
 			"all.go",
-			`ctx, cancel := locks.follow(waitCtx)`,
-			`ctx, cancel := context.WithCancel(waitCtx)`,
+			`stop := context.AfterFunc(before.live, func() { cancel(context.Cause(before.live)) })`,
+			`stop := context.AfterFunc(before.live, func() {})`,
 		},
 		[]change{{"all.go", `if locks.Extend(ttl) != nil {`, `if false && locks.Extend(ttl) != nil {`}},
 	},
 	{"R9", "a failure keeps the locks that there were", zooKeeper, change{
 		"all.go",
-		`		locks.abandon(waitCtx)
-		if lost != nil`,
-		`		if lost != nil`,
+		`if !complete {`,
+		`if false && !complete {`,
 	}, nil},
 	{"R10", "a write of data outlasts the lock", zooKeeper, change{
 		"setdata.go",
@@ -47,8 +46,8 @@ var contractMutants = []mutant{
 
 	{"E2", "the key is given back while lead runs", dynamoDB, change{
 		"election_term.go",
-		`stop := context.AfterFunc(termCtx, t.note)`,
-		`stop := context.AfterFunc(termCtx, func() { t.note(); _ = lock.Release(context.Background()) })`,
+		`stop := context.AfterFunc(termCtx, func() { t.ended() })`,
+		`stop := context.AfterFunc(termCtx, func() { t.ended(); _ = lock.Release(context.Background()) })`,
 	}, nil},
 	{"E2", "Close does not wait for lead", dynamoDB, change{
 		"close.go",
@@ -62,8 +61,8 @@ var contractMutants = []mutant{
 	}, nil},
 	{"E5", "a resignation waits for nothing", dynamoDB, change{
 		"election.go",
-		`	return t.lock.Release(ctx)`,
-		`	return nil`,
+		`err := t.lock.Release(ctx)`,
+		`err := error(nil)`,
 	}, nil},
 	{"E9", "the ctx of lead leaves it to timers that the lease is over", dynamoDB, change{
 		"lock_context.go",

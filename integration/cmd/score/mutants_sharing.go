@@ -87,8 +87,8 @@ var sharingMutants = []mutant{
 	},
 	{"S7", "a break reaches the oldest of those who share a key", dynamoDB, change{
 		"driver/info.go",
-		`one.Data, one.Lease, one.LastHeard, one.Grant = h.Data, h.Lease, h.LastHeard, h.Grant`,
-		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, i.Grant`,
+		`one.Holder, one.Holders, one.Queue = h, nil, nil`,
+		`one.Holder, one.Holders, one.Queue, one.Grant = h, nil, nil, i.Grant`,
 	}, nil},
 	{"S8", "a reader that is gone comes back to observers", zooKeeper, change{
 		"observe.go",

@@ -87,7 +87,7 @@ type Record struct {
 	// Of Return of acquire and try: who has the key, as the error says.
 	Named *Holder `json:"named,omitempty"`
 
-	// Of Lost, and of Return of release that found the lock gone: what holdfast.Ending.Result calls it, such as "session_expired",
+	// Of Lost, and of Return of release that found the lock gone: what outcome.End calls it, such as "session_expired",
 	// or ByClose.
 	Cause string `json:"cause,omitempty"`
 

@@ -48,7 +48,7 @@ func (StillTimer) Stop() bool { return true }
 func Host(t testing.TB, clock driver.Clock) (host driver.Host) {
 	t.Helper()
 	none := errors.New("the host is all that is wanted")
-	_, err := holdfast.New(driver.Config{Clock: clock}, holdfast.Hooks{}, func(h driver.Host) (driver.Driver, error) {
+	_, err := holdfast.New(driver.Config{Clock: clock}, nil, func(h driver.Host) (driver.Driver, error) {
 		host = h
 		return nil, none
 	})

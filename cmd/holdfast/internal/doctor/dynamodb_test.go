@@ -43,7 +43,7 @@ func TestJudgeCalls(t *testing.T) {
 // TestStuck tests what is said of a holder that seems to be dead, and of a lock that never expires.
 func TestStuck(t *testing.T) {
 	x := &table{DynamoDB: DynamoDB{Options: dynamolock.Options{Table: "locks"}}}
-	info := holdfast.Info{Key: "k", Held: true, Owner: "gone", Token: 7}
+	info := holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "gone", Token: 7}}
 	is(t, x.stuck(info), Warning, `"k" is held by "gone" since an unknown time, and never expires`, "break k --table locks --token 7")
 	info.Lease, info.LastHeard = 20*time.Second, time.Unix(0, 0)
 	is(t, x.stuck(info), Warning, "seems dead: it was last heard of at 1970-01-01T00:00:00Z by its own clock, and its lease is 20s", "--token 7 --now")

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -38,78 +39,87 @@ func heartbeats(tell func(host driver.Host, key string, cut bool)) wrapper {
 	})
 }
 
-// failed changes what hooks are told of a failure.
-func failed(change func(*holdfast.Acquisition)) func(holdfast.Hooks) holdfast.Hooks {
-	return func(h holdfast.Hooks) holdfast.Hooks {
-		next := h.Failed
-		h.Failed = func(a holdfast.Acquisition) {
-			change(&a)
-			next(a)
-		}
-		return h
-	}
-}
+// A listener makes an OnEvent that reports falsely to another.
+type listener func(next func(holdfast.Event)) func(holdfast.Event)
 
-// ended changes what hooks are told of the end of a lock, and whether they are.
-func ended(change func(*holdfast.Ending) bool) func(holdfast.Hooks) holdfast.Hooks {
-	return func(h holdfast.Hooks) holdfast.Hooks {
-		next := h.Ended
-		h.Ended = func(e holdfast.Ending) {
-			if change(&e) {
+// altered changes the events of some kinds; those for which change returns false are dropped.
+func altered(change func(*holdfast.Event) bool, kinds ...holdfast.EventKind) listener {
+	return func(next func(holdfast.Event)) func(holdfast.Event) {
+		return func(e holdfast.Event) {
+			if !slices.Contains(kinds, e.Kind) || change(&e) {
 				next(e)
 			}
 		}
-		return h
 	}
 }
 
-// faultyHooks report falsely to hooks, or about them.
-var faultyHooks = []fault{
-	{name: "the start of an acquisition is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		h.Started = nil
-		return h
-	}},
-	{name: "a failure is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		h.Failed = nil
-		return h
-	}},
-	{name: "a failure is reported without its error", breaks: "G9", hooks: failed(func(a *holdfast.Acquisition) { a.Err = errors.New("failed") })},
-	{name: "an acquisition is reported to have taken no time", breaks: "G9", hooks: failed(func(a *holdfast.Acquisition) { a.Took = 0 })},
-	{name: "a grant is reported after its end", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		var late []holdfast.Acquisition
-		granted, ended := h.Granted, h.Ended
-		h.Granted = func(a holdfast.Acquisition) { late = append(late, a) }
-		h.Ended = func(e holdfast.Ending) {
-			ended(e)
-			for _, a := range late {
-				granted(a)
+// dropped drops the events of some kinds.
+func dropped(kinds ...holdfast.EventKind) listener {
+	return altered(func(*holdfast.Event) bool { return false }, kinds...)
+}
+
+// repeated reports the events of some kinds twice.
+func repeated(kinds ...holdfast.EventKind) listener {
+	return func(next func(holdfast.Event)) func(holdfast.Event) {
+		return func(e holdfast.Event) {
+			if next(e); slices.Contains(kinds, e.Kind) {
+				next(e)
 			}
-			late = nil
 		}
-		return h
-	}},
-	{name: "a release is not reported", breaks: "G9", hooks: ended(func(e *holdfast.Ending) bool { return !errors.Is(e.Err, holdfast.ErrReleased) })},
-	{name: "an end is reported twice", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		return holdfast.JoinHooks(h, holdfast.Hooks{Ended: h.Ended})
-	}},
-	{name: "a loss reaches hooks without its cause", breaks: "G9", hooks: ended(func(e *holdfast.Ending) bool {
-		if errors.Is(e.Err, holdfast.ErrLost) {
-			e.Err = holdfast.ErrLost
+	}
+}
+
+// postponed reports the events of one kind after the end of the lock.
+func postponed(kind holdfast.EventKind) listener {
+	return func(next func(holdfast.Event)) func(holdfast.Event) {
+		var late []holdfast.Event
+		return func(e holdfast.Event) {
+			if e.Kind == kind {
+				late = append(late, e)
+				return
+			}
+			if next(e); slices.Contains(endings, e.Kind) {
+				for _, l := range late {
+					next(l)
+				}
+				late = nil
+			}
 		}
+	}
+}
+
+// faultyEvents report falsely to OnEvent.
+var faultyEvents = []fault{
+	{name: "the start of an acquisition is not reported", breaks: "G9", onEvent: dropped(holdfast.Started)},
+	{name: "a failure is not reported", breaks: "G9", onEvent: dropped(holdfast.Failed)},
+	{name: "a failure is reported without its error", breaks: "G9", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Err = errors.New("failed")
 		return true
-	})},
-	{name: "the time held is that since the beginning of the wait", breaks: "G9", hooks: ended(func(e *holdfast.Ending) bool {
-		e.Held += time.Minute
+	}, holdfast.Failed)},
+	{name: "an acquisition is reported to have taken no time", breaks: "G9", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Took = 0
 		return true
-	})},
-	{name: "the connection does not reach hooks", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		h.Connection = nil
-		return h
-	}},
-	{name: "hooks are called at the same time", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		started := h.Started
-		h.Started = func(a holdfast.Acquisition) { go started(a) } // and Granted follows at once
-		return h
+	}, holdfast.Failed)},
+	{name: "a grant is reported after its end", breaks: "G9", onEvent: postponed(holdfast.Granted)},
+	{name: "a release is not reported", breaks: "G9", onEvent: dropped(holdfast.Released)},
+	{name: "an end is reported twice", breaks: "G9", onEvent: repeated(endings...)},
+	{name: "a loss is reported without its cause", breaks: "G9", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Err = holdfast.ErrLost
+		return true
+	}, holdfast.Lost)},
+	{name: "the time held is that since the beginning of the wait", breaks: "G9", onEvent: altered(func(e *holdfast.Event) bool {
+		e.Took += time.Minute
+		return true
+	}, endings...)},
+	{name: "the connection is not reported", breaks: "G9", onEvent: dropped(connections...)},
+	{name: "two events are reported at the same time", breaks: "G9", onEvent: func(next func(holdfast.Event)) func(holdfast.Event) {
+		return func(e holdfast.Event) {
+			if e.Kind == holdfast.Started {
+				go next(e) // and Granted follows at once
+				return
+			}
+			next(e)
+		}
 	}},
 
 	{name: "no place is reported", breaks: "G9", engine: onRequest(func(func(int)) func(int) { return func(int) {} })},

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-func hooksReportTerms(e *env) {
+func eventsReportTerms(e *env) {
 	a, l := e.watched()
 	c := e.stands(a, nil)
 	failed := errors.New("the work failed")
@@ -26,30 +26,32 @@ func hooksReportTerms(e *env) {
 	} {
 		r := c.leads(e.turn(), ruleLossIsNo)
 		locks = append(locks, r.lock)
-		if n := i + 1; !e.eventually(e.engine.Soon, func() bool { return len(reported[termBegan](l)) == n }) {
-			e.broken(ruleTerms, "term %d has begun; reported: %+v", n, reported[termBegan](l))
+		if n := i + 1; !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.TermBegan)) == n }) {
+			e.broken(ruleTerms, "term %d has begun; reported: %+v", n, l.of(holdfast.TermBegan))
 		}
 		time.Sleep(e.engine.Lease / 50)
 		end(r)
 	}
 	c.returns(e.patience(), ruleReturned, failed)
 	e.closed(a, l)
-	began, ended, granted := reported[termBegan](l), reported[termEnded](l), reported[outcome](l)
+	began, ended, granted := l.of(holdfast.TermBegan), l.of(holdfast.TermEnded), l.of(outcomes...)
 	if len(began) != len(locks) || len(ended) != len(locks) {
 		e.broken(ruleTerms, "%d terms; reported: %+v and %+v", len(locks), began, ended)
 	}
 	for i, lock := range locks {
-		want := termBegan{ID: granted[i].ID, Time: began[i].Time, Key: e.key, Owner: a.Owner(), Token: lock.Token()}
+		want := holdfast.Event{
+			Seq: began[i].Seq, Kind: holdfast.TermBegan, Time: began[i].Time, ID: granted[i].ID, Key: e.key, Owner: a.Owner(), Token: lock.Token(),
+		}
 		if began[i] != want {
 			e.broken(ruleTerms, "%+v, want %+v", began[i], want)
 		}
-		want.Time, want.Led, want.Over = ended[i].Time, ended[i].Led, ended[i].Over
+		want.Seq, want.Kind, want.Time, want.Took = ended[i].Seq, holdfast.TermEnded, ended[i].Time, ended[i].Took
 		want.Cause, want.Err = []error{nil, lock.Err(), nil}[i], []error{nil, nil, failed}[i]
-		if termBegan(ended[i]) != want {
+		if ended[i] != want {
 			e.broken(ruleTerms, "%+v, want %+v", ended[i], want)
 		}
-		if led := ended[i].Led; led < e.engine.Lease/50 || led > e.patience() || (ended[i].Over > 0) != (i == 1) {
-			e.broken(ruleTerms, "the term was reported to have taken %v, of which %v after its end: %+v", led, ended[i].Over, ended[i])
+		if led := ended[i].Took; led < e.engine.Lease/50 || led > e.patience() {
+			e.broken(ruleTerms, "the term was reported to have taken %v: %+v", led, ended[i])
 		}
 	}
 }

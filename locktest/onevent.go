@@ -10,35 +10,35 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-var hookCases = []testCase{
-	{"G9_HooksReportAcquisitions", hooksReportAcquisitions},
-	{"G9_HooksReportPlaces", hooksReportPlaces},
-	{"G9_HooksReportEnds", hooksReportEnds},
-	{"G9_HooksReportHeartbeats", hooksReportHeartbeats},
-	{"G9_HooksReportTheConnection", hooksReportTheConnection},
-	{"G9_HooksHoldNothingUp", hooksHoldNothingUp},
+var onEventCases = []testCase{
+	{"G9_OnEventReportsAcquisitions", eventsReportAcquisitions},
+	{"G9_OnEventReportsPlaces", eventsReportPlaces},
+	{"G9_OnEventReportsEnds", eventsReportEnds},
+	{"G9_OnEventReportsHeartbeats", eventsReportHeartbeats},
+	{"G9_OnEventReportsTheConnection", eventsReportTheConnection},
+	{"G9_OnEventDelaysNothing", onEventDelaysNothing},
 }
 
 const (
-	ruleHookOrder   = "hooks are called one at a time, in the order in which things happened"
-	ruleAcquisition = "hooks receive the start and the outcome of each acquisition"
-	rulePlace       = "hooks receive a waiter's place in the queue, if there is a queue"
-	ruleEnding      = "hooks receive each end of a hold once, with the error of Err and the time held"
-	ruleHeartbeat   = "hooks receive the outcome of each heartbeat"
-	ruleConnection  = "hooks receive the loss and the return of the connection"
-	ruleHookBlocks  = "a slow hook delays only the next hook call and Close"
+	ruleEventOrder  = "OnEvent receives one event at a time, in order"
+	ruleAcquisition = "OnEvent receives the start and the outcome of each acquisition"
+	rulePlace       = "OnEvent receives a waiter's place in the queue, if there is a queue"
+	ruleEnding      = "OnEvent receives each end of a hold once, with the error of Err and the time held"
+	ruleHeartbeat   = "OnEvent receives the outcome of each heartbeat"
+	ruleConnection  = "OnEvent receives the loss and the return of the connection"
+	ruleEventBlocks = "a slow OnEvent delays only later events and Close"
 )
 
-// An attempt is a call that must reach hooks.
+// An attempt is a call that OnEvent must report.
 type attempt struct {
 	call   string
-	want   start
+	want   holdfast.Event // Started
 	lock   *holdfast.Lock
 	err    error
 	lasted time.Duration // the time around it
 }
 
-func hooksReportAcquisitions(e *env) {
+func eventsReportAcquisitions(e *env) {
 	a, l := e.watched()
 	other := e.client()
 	taken, free, giveUp := e.prefix+"taken", e.prefix+"free", e.engine.Lease/20
@@ -48,7 +48,7 @@ func hooksReportAcquisitions(e *env) {
 		began := time.Now()
 		lock, err := f()
 		attempts = append(attempts, attempt{
-			call, start{Key: key, Owner: owner, Wait: wait}, lock, err, time.Since(began),
+			call, holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}, lock, err, time.Since(began),
 		})
 		return lock
 	}
@@ -62,7 +62,7 @@ func hooksReportAcquisitions(e *env) {
 		ctx, cancel := context.WithCancel(e.within(e.patience()))
 		go func() {
 			defer cancel()
-			if e.eventually(e.engine.Soon, func() bool { return len(reported[start](l)) == 3 }) {
+			if e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Started)) == 3 }) {
 				time.Sleep(giveUp)
 			}
 		}()
@@ -83,20 +83,21 @@ func hooksReportAcquisitions(e *env) {
 	}
 	e.closed(a, l)
 
-	starts, outcomes := reported[start](l), reported[outcome](l)
-	if len(starts) != len(attempts) || len(outcomes) != len(attempts) {
-		e.broken(ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, outcomes)
+	starts, ends := l.of(holdfast.Started), l.of(outcomes...)
+	if len(starts) != len(attempts) || len(ends) != len(attempts) {
+		e.broken(ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, ends)
 	}
 	for i, a := range attempts {
-		began, ended := starts[i], outcomes[i]
-		a.want.ID, a.want.Time = began.ID, began.Time
+		began, ended := starts[i], ends[i]
+		a.want.ID, a.want.Time, a.want.Seq = began.ID, began.Time, began.Seq
 		if began != a.want {
 			e.broken(ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
 		}
-		want := outcome(a.want)
-		want.Time, want.Took, want.Err = ended.Time, ended.Time.Sub(began.Time), a.err
+		want := a.want
+		want.Kind, want.Seq, want.Time = holdfast.Failed, ended.Seq, ended.Time
+		want.Took, want.Err = ended.Time.Sub(began.Time), a.err
 		if a.lock != nil {
-			want.Key, want.Token = a.lock.Key(), a.lock.Token()
+			want.Kind, want.Key, want.Token = holdfast.Granted, a.lock.Key(), a.lock.Token()
 		}
 		if ended != want {
 			e.broken(ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
@@ -105,13 +106,13 @@ func hooksReportAcquisitions(e *env) {
 			e.broken(ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
 		}
 	}
-	if took := outcomes[2].Took; took < giveUp {
+	if took := ends[2].Took; took < giveUp {
 		e.broken(ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, took)
 	}
 }
 
-// hooksReportPlaces has several clients wait. Without a queue, hooks receive no place.
-func hooksReportPlaces(e *env) {
+// eventsReportPlaces has several clients wait. Without a queue, OnEvent receives no place.
+func eventsReportPlaces(e *env) {
 	const n = 3
 	a, l := e.watched()
 	holder := e.client()
@@ -124,8 +125,8 @@ func hooksReportPlaces(e *env) {
 			}
 		})
 		waiters = append(waiters, w.waits(holder, e.key, i+1))
-		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(reported[holdfast.Place](l)) > i }) {
-			e.broken(rulePlace, "%d wait; reported: %+v", i+1, reported[holdfast.Place](l))
+		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }) {
+			e.broken(rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))
 		}
 	}
 	e.release(lock)
@@ -133,7 +134,7 @@ func hooksReportPlaces(e *env) {
 		w.granted(e.patience(), "every waiter is served in the end")
 	}
 	e.closed(a, l)
-	places := reported[holdfast.Place](l)
+	places := l.of(holdfast.Queued)
 	if !e.engine.Ordered {
 		if len(places) > 0 {
 			e.broken(rulePlace, "there is no queue; reported: %+v", places)
@@ -141,12 +142,12 @@ func hooksReportPlaces(e *env) {
 		return
 	}
 	first := make(map[uint64]bool)
-	for i, s := range reported[start](l) {
+	for i, s := range l.of(holdfast.Started) {
 		for _, p := range places {
 			if p.ID != s.ID {
 				continue
 			}
-			want := holdfast.Place{ID: s.ID, Time: p.Time, Key: e.key, Owner: a.Owner(), Ahead: i + 1}
+			want := holdfast.Event{Seq: p.Seq, Kind: holdfast.Queued, ID: s.ID, Time: p.Time, Key: e.key, Owner: a.Owner(), Ahead: i + 1}
 			if first[s.ID] && p.Ahead > 0 && p.Ahead < want.Ahead { // the waiter looked again
 				want.Ahead = p.Ahead
 			}
@@ -160,7 +161,7 @@ func hooksReportPlaces(e *env) {
 	}
 }
 
-func hooksReportEnds(e *env) {
+func eventsReportEnds(e *env) {
 	probe := e.client()
 	a, l := e.watched()
 	type hold struct {
@@ -180,8 +181,7 @@ func hooksReportEnds(e *env) {
 	left := e.holdKey(a, e.prefix+"left to Close")
 	holds[left.Key()] = hold{left, 0, e.patience()}
 	e.closed(a, l)
-	endings := reported[holdfast.Ending](l)
-	for _, ending := range endings {
+	for _, ending := range l.of(endings...) {
 		h, ok := holds[ending.Key]
 		if !ok {
 			e.broken(ruleEnding, "more than once, or of no hold: %+v", ending)
@@ -195,17 +195,17 @@ func hooksReportEnds(e *env) {
 		if errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)) {
 			e.broken(ruleEnding, "a lock that was broken is reported without its cause: %v", ending.Err)
 		}
-		if ending.Held < h.least || ending.Held > h.most {
-			e.broken(ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Held)
+		if ending.Took < h.least || ending.Took > h.most {
+			e.broken(ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Took)
 		}
 	}
 	if len(holds) > 0 {
-		e.broken(ruleEnding, "not reported: %+v; reported: %+v", holds, endings)
+		e.broken(ruleEnding, "not reported: %+v; reported: %+v", holds, l.of(endings...))
 	}
 }
 
-// hooksReportHeartbeats checks those of a client that holds two locks for a lease and is then cut off.
-func hooksReportHeartbeats(e *env) {
+// eventsReportHeartbeats checks those of a client that holds two locks for a lease and is then cut off.
+func eventsReportHeartbeats(e *env) {
 	a, l := e.watched()
 	one, two := e.holdKey(a, e.prefix+"one"), e.holdKey(a, e.prefix+"two")
 	keys := map[Heartbeats][]string{PerSession: {""}, PerLock: {one.Key(), two.Key()}}[e.engine.Heartbeats]
@@ -215,7 +215,7 @@ func hooksReportHeartbeats(e *env) {
 	}
 	for _, key := range keys {
 		if !e.eventually(e.engine.Soon, func() bool { return beats(l, key, false) > 1 }) {
-			e.broken(ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, reported[holdfast.Heartbeat](l))
+			e.broken(ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, l.of(holdfast.Heartbeat))
 		}
 	}
 	a.Cut()
@@ -233,7 +233,7 @@ func hooksReportHeartbeats(e *env) {
 	a.Heal()
 	time.Sleep(e.engine.Lease) // to give back what was lost; Close would not wait for that
 	e.closed(a, l)
-	for _, h := range reported[holdfast.Heartbeat](l) {
+	for _, h := range l.of(holdfast.Heartbeat) {
 		sent := h.Time.Add(-h.Took)
 		if !slices.Contains(keys, h.Key) || h.Took < 0 {
 			e.broken(ruleHeartbeat, "%+v; they are for %q", h, keys)
@@ -244,14 +244,14 @@ func hooksReportHeartbeats(e *env) {
 	}
 	for _, key := range keys {
 		if beats(l, key, true) == 0 {
-			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, reported[holdfast.Heartbeat](l))
+			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, l.of(holdfast.Heartbeat))
 		}
 	}
 }
 
 // beats is how many heartbeats for a key were reported to have succeeded, or failed.
-func beats(l *hookLog, key string, failed bool) (n int) {
-	for _, h := range reported[holdfast.Heartbeat](l) {
+func beats(l *eventLog, key string, failed bool) (n int) {
+	for _, h := range l.of(holdfast.Heartbeat) {
 		if h.Key == key && (h.Err != nil) == failed {
 			n++
 		}
@@ -259,7 +259,7 @@ func beats(l *hookLog, key string, failed bool) (n int) {
 	return n
 }
 
-func hooksReportTheConnection(e *env) {
+func eventsReportTheConnection(e *env) {
 	a, l := e.watched()
 	events := a.Events()
 	defer events.Close()
@@ -271,28 +271,31 @@ func hooksReportTheConnection(e *env) {
 		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
 		want = append(want, true, false)
 		a.Heal()
-		if !e.eventually(e.patience(), func() bool { return len(reported[holdfast.Connection](l)) > len(want) }) {
-			e.broken(ruleConnection, "healed; reported: %+v", reported[holdfast.Connection](l))
+		if !e.eventually(e.patience(), func() bool { return len(l.of(connections...)) > len(want) }) {
+			e.broken(ruleConnection, "healed; reported: %+v", l.of(connections...))
 		}
 	}
 	e.closed(a, l)
 	var got []bool
-	for _, c := range reported[holdfast.Connection](l) {
-		got = append(got, c.Ready)
+	for _, c := range l.of(connections...) {
+		got = append(got, c.Kind == holdfast.Ready)
 	}
 	if want = append(want, true); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		e.broken(ruleConnection, "reported: %v, want %v", got, want)
 	}
 }
 
-// hooksHoldNothingUp acquires and releases locks while a hook does not return.
-func hooksHoldNothingUp(e *env) {
+// onEventDelaysNothing acquires and releases locks while OnEvent does not return.
+func onEventDelaysNothing(e *env) {
 	const n = 10
-	l := &hookLog{}
+	l := &eventLog{}
 	goOn := make(chan struct{})
-	a := e.clientWith(ClientOptions{Hooks: holdfast.JoinHooks(
-		holdfast.Hooks{Granted: func(holdfast.Acquisition) { <-goOn }}, l.hooks(),
-	)})
+	a := e.clientWith(ClientOptions{OnEvent: func(event holdfast.Event) {
+		if event.Kind == holdfast.Granted {
+			<-goOn
+		}
+		l.note(event)
+	}})
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
@@ -308,14 +311,14 @@ func hooksHoldNothingUp(e *env) {
 		}
 	}()
 	inTime := e.closes(finished, e.patience())
-	early := len(reported[outcome](l))
+	early := len(l.of(outcomes...))
 	close(goOn)
 	<-finished
 	if !inTime || early > 0 {
-		e.broken(ruleHookBlocks, "after %v: all done: %v; %d hook calls came early", e.patience(), inTime, early)
+		e.broken(ruleEventBlocks, "after %v: all done: %v; %d events came early", e.patience(), inTime, early)
 	}
 	e.closed(a, l)
-	if got := len(reported[holdfast.Ending](l)); got != n {
+	if got := len(l.of(endings...)); got != n {
 		e.broken(ruleEnding, "%d holds, %d ends reported", n, got)
 	}
 }
