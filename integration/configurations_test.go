@@ -169,6 +169,6 @@ func configurationConforms(t *testing.T, c configuration, config zkserver.Config
 		Ordered:    true,
 		Shares:     true,
 		Heartbeats: locktest.PerSession,
-		Unknown:    []string{"Since", "LastHeard"},
+		Unknown:    []string{"Since", "Lease", "LastHeard"},
 	})
 }

@@ -45,7 +45,7 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 			Ordered:    true,
 			Shares:     names != zklock.CuratorLatchNames,
 			Heartbeats: locktest.PerSession,
-			Unknown:    []string{"Since", "LastHeard"},
+			Unknown:    []string{"Since", "Lease", "LastHeard"},
 		}, string(target.Source()) + versionOf(t, addr)
 	}
 }

@@ -245,7 +245,7 @@ func inspectSetsEveryField(e *env) {
 	for _, h := range info.Holders {
 		check(h)
 	}
-	unset = nil
+	unset = slices.DeleteFunc(unset, func(name string) bool { return name != "Shared" && name != "Limit" })
 	for _, w := range info.Queue {
 		check(w)
 	}

@@ -28,12 +28,18 @@ type contender struct {
 	reclaimed bool
 	behind    bool // it has waited for somebody, and has to look at the queue again
 
-	listed    int64  // the Pzxid of the parent, as it was last listed
-	followed  bool   // other nodes were there then, behind its own
-	announced string // a predecessor by whose write the queue was listed again
+	listed    int64        // the Pzxid of the parent, as it was last listed
+	followed  bool         // other nodes were there then, behind its own
+	announced announcement // the write by which the queue was listed again last
 
 	parentMade bool
 	hangUps    hangUps // of creations
+}
+
+// An announcement is a write to the node of a predecessor.
+type announcement struct {
+	path    string
+	version int32
 }
 
 // stage says what a contender has of a node.

@@ -19,30 +19,23 @@ import (
 type Names int
 
 const (
-	// CuratorNames is the form _c_<guid>-lock-<sequence>, and for shared locks
-	// _c_<guid>-shared-lock-<sequence>, and for permits _c_<guid>-permit-<limit>-lock-<sequence>, which other programs take for
-	// exclusive ones. Curator's
-	// InterProcessMutex, go-zookeeper's Lock, and kazoo's Lock with
-	// extra_lock_patterns=["lock-"] share locks in this form, and so does
-	// Curator's LeaderSelector. Curator and kazoo do not exclude each other, as
-	// Curator passes over kazoo's own nodes. Curator's read-write locks and
-	// LeaderLatch do not wait for these names.
+	// CuratorNames are _c_<guid>-lock-<sequence>; for shared locks _c_<guid>-shared-lock-<sequence>; for permits
+	// _c_<guid>-permit-<limit>-lock-<sequence>, which other programs take for exclusive locks. Curator's InterProcessMutex and
+	// LeaderSelector, go-zookeeper's Lock, and kazoo's Lock with extra_lock_patterns=["lock-"] share locks in this form. Curator and
+	// kazoo do not exclude each other, since Curator ignores kazoo's own nodes. Curator's read-write locks and LeaderLatch ignore
+	// these names.
 	CuratorNames Names = iota
-	// KazooNames is the form <guid>__lock__<sequence>, and for shared locks
-	// <guid>__rlock__<sequence>, which kazoo's WriteLock and ReadLock see and its Lock does
-	// not, and for permits <guid>-permit-<limit>__lock__<sequence>, exclusive ones for all of kazoo. An unmodified kazoo Lock
-	// and go-zookeeper's Lock share locks in this form, but not with each other,
-	// as kazoo passes over go-zookeeper's nodes; Curator does not.
+	// KazooNames are <guid>__lock__<sequence>; for shared locks <guid>__rlock__<sequence>, which kazoo's WriteLock and ReadLock
+	// respect, and its Lock ignores; for permits <guid>-permit-<limit>__lock__<sequence>, which kazoo takes for exclusive locks. An
+	// unmodified kazoo Lock and go-zookeeper's Lock share locks in this form, but not with each other, since kazoo ignores
+	// go-zookeeper's nodes; Curator does not.
 	KazooNames
-	// CuratorLatchNames is the form _c_<guid>-latch-<sequence>. Curator's LeaderLatch
-	// shares an election in this form, and nobody else does: for an election in which
-	// LeaderLatch stands too, on a path with nothing but candidates.
+	// CuratorLatchNames are _c_<guid>-latch-<sequence>, for an election in which Curator's LeaderLatch stands too, on a path with
+	// candidates only. Other programs do not respect this form. Permits and shared locks are refused.
 	CuratorLatchNames
-	// CuratorRWNames is the form _c_<guid>-__WRIT__<sequence>, and for shared locks
-	// _c_<guid>-__READ__<sequence>, and for permits _c_<guid>-permit-<limit>-__WRIT__<sequence>. Curator's InterProcessReadWriteLock
-	// takes a permit for a writer, and shares locks in this
-	// form, and nobody else does. A client with these names takes no lock on a path where it
-	// finds nodes of another form: see [NamesError].
+	// CuratorRWNames are _c_<guid>-__WRIT__<sequence>; for shared locks _c_<guid>-__READ__<sequence>; for permits
+	// _c_<guid>-permit-<limit>-__WRIT__<sequence>. Only Curator's InterProcessReadWriteLock shares locks in this form; it takes a
+	// permit for a writer. A client with these names takes no lock on a path where it finds nodes of another form: see [NamesError].
 	CuratorRWNames
 
 	namesEnd

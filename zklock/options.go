@@ -69,10 +69,11 @@ type Options struct {
 	Auth []Auth
 
 	// ACL is for lock nodes, ParentACL for the znodes above them that have to
-	// be created. Default: open to the world. Whoever contends for a lock must be
+	// be created. Default: open to the world. All contenders for a lock must be
 	// able to read its nodes. A client that may not read its own fails with ErrDenied; if a
-	// lock was granted before that is noticed, it is lost a moment later. Whoever may
-	// delete or write them can break it.
+	// lock was granted before that is noticed, it is lost a moment later. A permit of
+	// more than 8 must also be able to write its own node. A program that may delete or
+	// write the nodes can break the lock.
 	ACL, ParentACL []zk.ACL
 
 	// PersistentParents makes the parents plain persistent znodes. The default

@@ -15,8 +15,8 @@ import (
 
 // The recipe is that of ZooKeeper's documentation ("ZooKeeper Recipes and
 // Solutions", Locks): create an ephemeral sequential node, list its siblings;
-// the lowest has the lock, each other one watches the node just before its own.
-// A guid in the name tells one's own node from others' when the reply to its
+// the lowest has the lock, and every other contender watches nodes before its own:
+// see planFor. A guid in the name identifies the own node when the reply to its
 // creation was lost.
 
 // errStartOver is why an attempt at a grant has to begin again: something changed under

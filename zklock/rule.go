@@ -98,7 +98,7 @@ func once(line []entry) []entry {
 // plan is what a waiter watches.
 type plan struct {
 	nodes  []entry
-	k      int  // fewer nodes of its line than this are left when its turn has come
+	k      int  // fewer nodes of its line than this are left when its turn has come; so fewer watches than this are not enough
 	until  int  // the wait is over when so many of the watched nodes are left
 	enough bool // that is the grant; otherwise the queue is listed then
 
@@ -109,13 +109,15 @@ type plan struct {
 // mostCounted is the largest limit of permits that are counted.
 const mostCounted = 8
 
-// planFor returns the plan of a request that has to wait behind some nodes. It looks at one line of them, of which fewer than k must be
-// left before the request is granted. If at least limit nodes right before a permit share with it, they are the line, and k is the
-// limit. Otherwise the line is all nodes that do not share with the request, and k is 1.
+// planFor returns the plan of a request that has to wait behind some nodes. Its line is a part of them, of which fewer than k must be left
+// before the request is granted:
 //
-// A short line is watched as a whole, and counted. The event that leaves k-1 of it is the grant if nothing but the line is in the way:
-// no other node before a line of permits, and fewer than the limit that share with a permit beside a line of others. Of a long line the
-// last k+1 are watched: when one of them goes, the queue is listed, while the request has to wait anyway.
+//	permit, with at least limit permits of that limit right before it    those permits; k is the limit
+//	any other request                                                    the nodes that do not share with it; k is 1
+//
+// A short line is watched as a whole, and its deletions are counted. The deletion that leaves k-1 nodes is the grant if nothing but the
+// line is in the way: no other node before a line of permits, and fewer permits than the limit beside a line of other nodes. Otherwise
+// the queue is listed then. Of a long line the last k+1 nodes are watched: the first of their deletions has the queue listed.
 //
 // Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
 // the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key: see announce.
@@ -137,7 +139,7 @@ func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
 	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
 	switch {
 	case k > mostCounted && run == k:
-		return plan{queue: true}
+		return plan{k: 1, queue: true}
 	case k > mostCounted:
 		return plan{nodes: line[len(line)-1:], k: 1, chain: true}
 	case alone && !returns && len(line) <= max(2*k-1, 2):

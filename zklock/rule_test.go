@@ -202,6 +202,7 @@ func TestWhoSeesWhom(t *testing.T) {
 		"_c_" + guid + "-permit-0-lock-0000000001": 0, "_c_" + guid + "-permit-07-lock-0000000001": 0,
 		"_c_" + guid + "-permit--lock-0000000001":    0,
 		"_c_" + guid + "-permit-7-x-lock-0000000001": 0, "_c_" + guid + "-permit-7-latch-0000000001": 0, "job-permit-7-lock-0000000001": 0,
+		"-permit-7-lock-0000000001": 0, "_c_-permit-7-lock-0000000001": 0, "-permit-7__lock__0000000001": 0,
 		"_c_" + guid + "x-permit-7-lock-0000000001": 0, "_c_" + guid + "-permit-99999999999999999999-lock-0000000001": 0, "": 0,
 	} {
 		if got := sequence.Limit(node); got != limit {

@@ -16,14 +16,16 @@ type wait struct {
 	*contender
 	plan
 	watches *zkconn.Lookout
-	last    string // the path that is watched of the last node before its own, or of the queue
-	alone   bool   // that node is the only one before its own
+	last    string  // the path that is watched of the last node before its own, or of the queue
+	ahead   []entry // the nodes before its own, if only the queue is watched
+	single  bool    // there is only one node before its own
 }
 
 func (c *contender) newWait(ahead []entry) *wait {
-	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, alone: len(ahead) == 1}
+	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, single: len(ahead) == 1}
 	w.watches = c.engine.link.NewLookout(c.engine.tasks.Context(), len(w.nodes)+1)
 	if w.queue {
+		w.ahead = ahead
 		w.watches.Watch(c.parent, zkconn.WatchChildren)
 	}
 	for _, x := range w.nodes {
@@ -95,8 +97,8 @@ func (w *wait) lastRead() error {
 	switch {
 	case w.queue && stat.Pzxid > w.listed:
 		return errStartOver
-	case w.chain && stat.Version > 0 && w.announced != w.last:
-		w.announced = w.last
+	case w.chain && stat.Version > 0 && w.announced != (announcement{w.last, stat.Version}):
+		w.announced = announcement{w.last, stat.Version}
 		return errStartOver
 	case !w.queue:
 		w.engine.doubts.askIfOld(w.last, time.UnixMilli(stat.Ctime))
@@ -107,17 +109,21 @@ func (w *wait) lastRead() error {
 // doubt asks the leader about nodes that have been in the way for long.
 func (w *wait) doubt() {
 	for path, watch := range w.watches.Watches {
-		if w.queue {
+		if w.queue || w.chain { // a write, or a departure, may be kept back
 			w.engine.doubts.askOf(watch)
-		} else {
+		}
+		if !w.queue {
 			w.engine.doubts.ask(path)
 		}
+	}
+	for _, x := range w.ahead {
+		w.engine.doubts.ask(w.parent + "/" + x.name)
 	}
 }
 
 // expired returns the error of a wait that lasted until ctx ended. It names the holder if that is known for sure.
 func (w *wait) expired() error {
-	if watch := w.watches.Watches[w.last]; w.alone && watch != nil && watch.IsSet() {
+	if watch := w.watches.Watches[w.last]; w.single && watch != nil && watch.IsSet() {
 		return driver.Held(infoOf(w.req.Key, base(w.last), watch.Node))
 	}
 	return driver.Held(driver.Info{Key: w.req.Key, Held: true})

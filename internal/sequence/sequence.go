@@ -120,7 +120,7 @@ const permit = "-permit-"
 // guid before the word, and behind the limit what a lock has there. A name that differs in any of these is that of a lock.
 func Limit(name string) int {
 	guid, rest, ok := strings.Cut(numberless(name), permit)
-	if !ok || GUID(guid) != strings.ReplaceAll(strings.TrimPrefix(guid, "_c_"), "-", "") {
+	if !ok || GUID(guid) == "" || GUID(guid) != strings.ReplaceAll(strings.TrimPrefix(guid, "_c_"), "-", "") {
 		return 0
 	}
 	end := max(0, strings.IndexAny(rest, "-_"))
