@@ -80,10 +80,10 @@ func (s *store) replacing(v version, old, next *recordlock.Record) *expression {
 			x.set(attrAsked, token(h.Token))
 		}
 	}
-	if next.Token != old.Token {
+	if next.Token != old.Token && !v.tokenless {
 		x.set(attrToken, token(next.Token))
 	}
-	if next.Broken != old.Broken {
+	if next.Broken != old.Broken && !v.tokenless {
 		x.set(attrBroken, token(next.Broken))
 	}
 	switch {

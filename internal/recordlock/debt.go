@@ -102,19 +102,20 @@ func (e *Engine) paid(key string, d *debt, looked driver.Instant, removed int, e
 
 // removeOrphans removes the grants and the intent of this client that no call and no lock has, and returns how many.
 func (e *Engine) removeOrphans(ctx context.Context, key string) (removed int, err error) {
-	rec, err := e.change(ctx, key, nil, func(rec Record) (Record, error) {
+	var left Intent
+	_, err = e.change(ctx, key, nil, func(rec Record) (Record, error) {
 		next := rec.without(func(h *Holder) bool { return e.orphan(h.Grant) })
 		removed = len(rec.Holders) - len(next.Holders)
 		if next.Intent.Grant != "" && e.orphan(next.Intent.Grant) {
 			next.Intent, removed = Intent{}, removed+1
 		}
-		if removed == 0 {
+		if left = next.Intent; removed == 0 {
 			return rec, errSettled
 		}
 		return next, nil
 	})
 	if err == nil && removed > 0 {
-		e.yield(key, rec.Intent)
+		e.yield(key, left)
 	}
 	return removed, err
 }

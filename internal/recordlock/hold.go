@@ -109,7 +109,9 @@ func (h *hold) Release(ctx context.Context) error {
 	}
 	unanswered := false
 	err := h.persist(ctx, func() error {
-		rec, err := h.change(ctx, h.req.Key, known, func(rec Record) (Record, error) {
+		var left Intent // a store may forget it with a vacant record
+		_, err := h.change(ctx, h.req.Key, known, func(rec Record) (Record, error) {
+			left = rec.Intent
 			gone := h.check(&rec)
 			if gone != nil && why == nil && (!unanswered || h.token != 0 && rec.Broken == h.token) {
 				why = gone
@@ -121,7 +123,7 @@ func (h *hold) Release(ctx context.Context) error {
 		})
 		known, unanswered = nil, unanswered || maybeDone(err)
 		if err == nil {
-			h.yield(h.req.Key, rec.Intent)
+			h.yield(h.req.Key, left)
 		}
 		return err
 	})
