@@ -40,6 +40,8 @@ func call[In, Out any](
 		s.host.Logger().Debug("request failed", "call", op, "table", s.opts.Table, "key", s.opts.Keys.name(key), "error", err)
 	}
 	switch {
+	case conflicting(err):
+		return out, &recordlock.Error{Class: recordlock.Busy, Err: failure}
 	case failure.kind == refused:
 		return out, &recordlock.Error{Class: recordlock.Throttled, Err: failure}
 	case failure.kind == unknown && sending.never():

@@ -23,6 +23,7 @@ type contender struct {
 	looked   bool        // seen is from a request of this call
 	behind   bool        // it waits for others
 	doubt    bool        // a write was not answered, and the record was not read since
+	doubted  bool        // a write was not answered at some time
 	beats    uint64
 	open     []attempt      // its writes without an answer that may still be carried out
 	intended driver.Instant // before its intent was written last; zero if it was not
@@ -60,7 +61,7 @@ func (e *Engine) acquire(ctx context.Context, req *driver.Request) (h *hold, err
 	e.claim(c.grant, req.Key, "")
 	defer func() {
 		if h == nil && !c.left {
-			e.settle(req.Key, c.grant, len(c.open), c.owed || !c.intended.IsZero())
+			e.settle(req.Key, c.grant, c.open, c.owed || !c.intended.IsZero())
 		}
 	}()
 	if req.Wait {
@@ -71,7 +72,7 @@ func (e *Engine) acquire(ctx context.Context, req *driver.Request) (h *hold, err
 		if req.Reclaim {
 			owner = req.Owner
 		}
-		c.place = e.join(req.Key, owner)
+		c.place = e.join(req.Key, c.grant, owner)
 		defer e.leave(req.Key, c.place)
 	} else {
 		c.seen = e.observed(req.Key)
@@ -226,9 +227,14 @@ func (c *contender) confirm(ctx context.Context, own *Holder) (*hold, error) {
 		a.now, a.done, err = c.store.Renew(ctx, c.req.Key, next, c.req.Mode)
 		return a, err
 	})
-	if !lease.Live() && h != nil {
+	switch {
+	case h != nil && !lease.Live():
 		c.owed = true
 		return nil, errOver
+	case h == nil && err == nil && c.req.Reclaim && slices.ContainsFunc(c.seen.rec.Holders, func(other Holder) bool {
+		return other.Owner == c.req.Owner && other.Token > own.Token
+	}):
+		return nil, driver.ErrReclaimed // by another client, from which this call must not reclaim the key
 	}
 	return h, err
 }
@@ -250,26 +256,25 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 	var sent driver.Instant
 	var r reply
 	err := c.paced(ctx, c.req.Key, writePace, func() error {
-		if !c.slot(ctx) {
+		done := c.slot(ctx)
+		if done == nil {
 			return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
 		}
 		answered, gone := make(chan reply), make(chan struct{})
 		sent = c.host.Now()
 		if !c.tasks.Go(func(background context.Context) {
 			a, err := timed(background, c.Engine, c.req.Key, c.opts.Timeout, write)
-			<-c.slots
+			done()
 			select {
 			case answered <- reply{a, err}:
 			case <-gone:
-				unanswered := len(c.open)
 				if maybeDone(err) {
-					unanswered++
+					c.open = append(c.open, attempt{h.Beat, sent})
 				}
-				owed := a.done || a.now.Holder(c.grant) != nil || !c.intended.IsZero()
-				c.settle(c.req.Key, c.grant, unanswered, owed)
+				c.settle(c.req.Key, c.grant, c.open, a.now.Holder(c.grant) != nil || !c.intended.IsZero())
 			}
 		}) {
-			<-c.slots
+			done()
 			return driver.ErrClosed
 		}
 		select {
@@ -283,7 +288,7 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 	})
 	switch {
 	case maybeDone(err):
-		c.doubt = true
+		c.doubt, c.doubted = true, true
 		c.open = append(c.open, attempt{h.Beat, sent})
 		if most := 64; len(c.open) > most { // a call may wait for days; the oldest cannot arrive any more
 			c.open = slices.Delete(c.open, 0, 1)
@@ -309,7 +314,7 @@ func (c *contender) refused(named, now any) error {
 	if c.baffled++; c.baffled < maxRefused {
 		return nil
 	}
-	if len(c.open) > 0 { // an earlier write took the key, the grant was broken, and the store refuses to give it again
+	if c.doubted { // an earlier write took the key, the grant was broken, and the store refuses to give it again
 		return errOver
 	}
 	return errRefused

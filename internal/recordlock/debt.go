@@ -17,19 +17,18 @@ import (
 // A debt is what calls that are over may have left in the record of a key. One goroutine for each such key removes the orphans of this
 // client, and looks again for as long as a write may still be carried out. Engine.mu guards a debt.
 type debt struct {
-	unanswered int            // writes that may still be carried out
-	since      driver.Instant // when the latest was given up
-	owed       bool           // an orphan may be there that was not removed
-	fresh      bool           // something was added since the last look began
+	open  []attempt      // writes without an answer that may still be carried out
+	since driver.Instant // when the latest was given up
+	fresh bool           // something was added since the last look began
 }
 
 // settle ends a grant that no call and no lock will have again. It notes what the grant may have left: writes without an answer, and,
 // if owed, a holder or an intent.
-func (e *Engine) settle(key, grant string, unanswered int, owed bool) {
+func (e *Engine) settle(key, grant string, open []attempt, owed bool) {
 	now := e.host.Now()
 	e.mu.Lock()
 	delete(e.alive, grant)
-	if unanswered == 0 && !owed {
+	if len(open) == 0 && !owed {
 		e.mu.Unlock()
 		return
 	}
@@ -39,7 +38,7 @@ func (e *Engine) settle(key, grant string, unanswered int, owed bool) {
 		d = &debt{}
 		e.debts[key] = d
 	}
-	d.unanswered, d.since, d.owed, d.fresh = d.unanswered+unanswered, now, d.owed || owed, true
+	d.open, d.since, d.fresh = append(d.open, open...), now, true
 	e.mu.Unlock()
 	if first && !e.tasks.Go(func(ctx context.Context) { e.pay(ctx, key, d) }) {
 		e.pay(e.tasks.Context(), key, d) // the caller is a task itself
@@ -49,6 +48,9 @@ func (e *Engine) settle(key, grant string, unanswered int, owed bool) {
 // pay removes orphans until nothing is left of a debt.
 func (e *Engine) pay(ctx context.Context, key string, d *debt) {
 	policy := backoff.Policy{Initial: 4 * e.opts.RetryDelay, Max: max(4*e.opts.RetryDelay, e.opts.Lease/4)}
+	if e.opts.NeverExpires {
+		policy.Max = max(policy.Max, time.Minute)
+	}
 	logged := false
 	for loop := policy.Start(); ; {
 		e.mu.Lock()
@@ -58,12 +60,12 @@ func (e *Engine) pay(ctx context.Context, key string, d *debt) {
 		e.mu.Unlock()
 		looked := e.host.Now()
 		closing := e.tasks.Open().Err() != nil
-		removed, err := e.removeOrphans(ctx, key)
+		beats, err := e.removeOrphans(ctx, key)
 		if err != nil && !transient(err) && !logged {
 			logged = true
 			e.host.Logger().Error("an orphaned grant cannot be removed", "key", key, "error", err)
 		}
-		if ctx.Err() != nil || e.paid(key, d, looked, removed, err, closing) {
+		if ctx.Err() != nil || e.paid(key, d, looked, beats, err, closing) {
 			return
 		}
 		delay, _ := loop.Next()
@@ -76,7 +78,7 @@ func (e *Engine) pay(ctx context.Context, key string, d *debt) {
 }
 
 // paid notes what came of a look, and reports whether it was the last.
-func (e *Engine) paid(key string, d *debt, looked driver.Instant, removed int, err error, closing bool) bool {
+func (e *Engine) paid(key string, d *debt, looked driver.Instant, beats []string, err error, closing bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	age := looked.Sub(d.since)
@@ -84,40 +86,45 @@ func (e *Engine) paid(key string, d *debt, looked driver.Instant, removed int, e
 	case d.fresh:
 		return false
 	case err != nil:
-		d.owed = true
 		if expired := !e.opts.NeverExpires && age >= e.opts.Late+e.opts.Lease; expired {
 			delete(e.debts, key)
 			return true
 		}
 		return closing && !transient(err)
 	}
-	d.owed, d.unanswered = false, max(d.unanswered-removed, 0)
+	d.open = slices.DeleteFunc(d.open, func(a attempt) bool { return slices.Contains(beats, a.beat) })
 	switch {
-	case d.unanswered == 0, age >= e.opts.Late, closing && !e.opts.NeverExpires: // what may still arrive ends with its lease
+	case len(d.open) == 0, age >= e.opts.Late, closing && !e.opts.NeverExpires: // what may still arrive ends with its lease
 		delete(e.debts, key)
 		return true
 	}
 	return closing && age >= e.opts.Lease // Close reports what may still arrive
 }
 
-// removeOrphans removes the grants and the intent of this client that no call and no lock has, and returns how many.
-func (e *Engine) removeOrphans(ctx context.Context, key string) (removed int, err error) {
+// removeOrphans removes the grants and the intent of this client that no call and no lock has, and returns the beats of the grants.
+func (e *Engine) removeOrphans(ctx context.Context, key string) (beats []string, err error) {
 	var left Intent
 	_, err = e.change(ctx, key, nil, func(rec Record) (Record, error) {
-		next := rec.without(func(h *Holder) bool { return e.orphan(h.Grant) })
-		removed = len(rec.Holders) - len(next.Holders)
-		if next.Intent.Grant != "" && e.orphan(next.Intent.Grant) {
-			next.Intent, removed = Intent{}, removed+1
+		beats = nil
+		next := rec.without(func(h *Holder) bool {
+			orphan := e.orphan(h.Grant)
+			if orphan {
+				beats = append(beats, h.Beat)
+			}
+			return orphan
+		})
+		if e.orphan(next.Intent.Grant) {
+			next.Intent = Intent{}
 		}
-		if left = next.Intent; removed == 0 {
+		if left = next.Intent; len(beats) == 0 && left == rec.Intent {
 			return rec, errSettled
 		}
 		return next, nil
 	})
-	if err == nil && removed > 0 {
+	if err == nil && len(beats) > 0 {
 		e.yield(key, left)
 	}
-	return removed, err
+	return beats, err
 }
 
 // Close implements driver.Driver. All releases have ended. What calls have left is looked for during two leases at most.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,9 @@ type Options struct {
 const (
 	// maxRequests bounds the requests of a client that are in flight, heartbeats excluded.
 	maxRequests = 64
+	// maxLate bounds further requests, which are not answered soon while other keys are: a part of the store that is silent does not
+	// hold up the rest.
+	maxLate = 192
 	// patient is the longest pause before another try of a call, however long leases are.
 	patient = 30 * time.Second
 	// maxRefused is how often a write may be refused by the record that it names.
@@ -42,6 +46,7 @@ type Engine struct {
 	client string // begins the names of its grants
 	tasks  *task.Group
 	slots  chan struct{}
+	late   chan struct{}
 	pauses backoff.Policy // between the tries of a call
 	count  atomic.Uint64  // numbers the holds, to spread their beats
 
@@ -60,6 +65,7 @@ type claim struct{ key, owner string }
 func New(host driver.Host, store Store, o Options) *Engine {
 	e := &Engine{
 		host: host, store: store, opts: o, client: random(ClientLen), tasks: task.NewGroup(), slots: make(chan struct{}, maxRequests),
+		late:   make(chan struct{}, maxLate),
 		pauses: backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, min(o.Heartbeat, patient))},
 		lines:  make(map[string]*line), alive: make(map[string]claim), debts: make(map[string]*debt),
 		yields: make(map[string]driver.Instant),
@@ -79,22 +85,44 @@ func (e *Engine) CheckKey(key string, mode driver.Mode) error {
 	return e.store.CheckKey(key)
 }
 
-// slot takes one of the client's slots for requests. It returns false when ctx ends before.
-func (e *Engine) slot(ctx context.Context) bool {
+// slot takes one of the client's slots for requests, and returns what gives it back; nil if ctx ends before.
+func (e *Engine) slot(ctx context.Context) (done func()) {
 	select {
 	case e.slots <- struct{}{}:
-		return true
 	case <-ctx.Done():
-		return false
+		return nil
+	}
+	var mu sync.Mutex
+	slots := e.slots
+	timer := time.AfterFunc(e.opts.Timeout/8, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if slots == nil || e.isDown() {
+			return
+		}
+		select {
+		case e.late <- struct{}{}:
+			<-slots
+			slots = e.late
+		default:
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		<-slots
+		slots = nil
 	}
 }
 
 // call sends one request of the store in a slot.
 func call[T any](ctx context.Context, e *Engine, key string, send func(context.Context) (T, error)) (out T, err error) {
-	if !e.slot(ctx) {
+	done := e.slot(ctx)
+	if done == nil {
 		return out, &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
 	}
-	defer func() { <-e.slots }()
+	defer done()
 	return timed(ctx, e, key, e.opts.Timeout, send)
 }
 
@@ -105,10 +133,10 @@ func timed[T any](ctx context.Context, e *Engine, key string, limit time.Duratio
 	sent := e.host.Now()
 	out, err := send(attempt)
 	switch {
-	case !transient(err) || classIs(err, Throttled):
+	case !transient(err) && !errors.Is(err, driver.ErrDenied), classIs(err, Busy):
 		e.answered(key, sent)
 	case ctx.Err() == nil:
-		e.failed(key, sent, limit == e.opts.Timeout)
+		e.failed(key, sent)
 	}
 	return out, err
 }

@@ -2,6 +2,7 @@ package recordlock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -27,9 +28,9 @@ func (e *Engine) answered(key string, sent driver.Instant) {
 	}
 }
 
-// failed notes that a request was not answered. A probe of the key that was answered last tells an outage from a key that fails alone,
-// and from a short time limit.
-func (e *Engine) failed(key string, sent driver.Instant, patient bool) {
+// failed notes that a request was not answered, or refused. A probe of the key that was answered last tells an outage from a key that
+// fails alone, and from a short time limit.
+func (e *Engine) failed(key string, sent driver.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.health.probing || e.health.heard.Sub(sent) > 0 {
@@ -38,17 +39,13 @@ func (e *Engine) failed(key string, sent driver.Instant, patient bool) {
 	if e.health.well == "" {
 		e.health.well = key
 	}
-	if e.health.well == key && patient { // a probe would tell nothing new
-		e.downLocked()
-	}
 	e.health.probing = e.tasks.Go(func(context.Context) { e.probe(e.tasks.Open()) })
 }
 
-func (e *Engine) downLocked() {
-	if !e.health.down {
-		e.health.down = true
-		e.host.SetConnected(false)
-	}
+func (e *Engine) isDown() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.health.down
 }
 
 // probe reads a key until the store answers.
@@ -59,8 +56,9 @@ func (e *Engine) probe(ctx context.Context) {
 		e.mu.Unlock()
 		_, err := e.read(ctx, key, false)
 		e.mu.Lock()
-		if transient(err) && !classIs(err, Throttled) && ctx.Err() == nil {
-			e.downLocked()
+		if (transient(err) && !classIs(err, Busy) || errors.Is(err, driver.ErrDenied)) && ctx.Err() == nil && !e.health.down {
+			e.health.down = true
+			e.host.SetConnected(false)
 		}
 		e.health.probing = e.health.down && ctx.Err() == nil
 		again := e.health.probing

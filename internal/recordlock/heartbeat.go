@@ -44,6 +44,9 @@ func (h *hold) schedule() {
 	h.due = h.heard.Add(time.Duration((1 - part) * float64(h.opts.Heartbeat)))
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
+	if now := h.host.Now(); now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
+		h.due = now
+	}
 	h.armLocked(h.due.Sub(h.host.Now()))
 }
 
@@ -146,6 +149,8 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 		return h.due.Sub(now)
 	case c != h.pending && c != nil:
 		return 0
+	case classIs(err, Busy):
+		return min(h.opts.RetryDelay, busyPause)
 	}
 	if h.failing == nil {
 		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()
@@ -158,6 +163,10 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 }
 
 func (e *Engine) beatPause() time.Duration { return max(e.opts.RetryDelay, e.opts.Heartbeat/4) }
+
+// busyPause is the pause after a write that another one kept out. It does not grow: the record can be written again as soon as the other
+// is over.
+const busyPause = 50 * time.Millisecond
 
 // minBeatTimeout is enough to make a connection and send a request on it, within a region.
 const minBeatTimeout = 250 * time.Millisecond
@@ -176,9 +185,12 @@ func (h *hold) limit(now driver.Instant) time.Duration {
 // renew sends one beat, with the data of a change if there is one. It returns a *lost if the store does not have the grant any more.
 func (h *hold) renew(ctx context.Context, sent driver.Instant, c *change) error {
 	rec, err := timed(ctx, h.Engine, h.req.Key, h.limit(sent), func(ctx context.Context) (Record, error) { return h.ask(ctx, c) })
-	if transient(err) && classIs(err, Unknown) {
+	switch {
+	case maybeDone(err):
 		h.silent++
-	} else {
+	case transient(err):
+		h.silent = 0
+	default:
 		h.silent, h.slow = 0, h.host.Now().Sub(sent)
 	}
 	if err == nil {

@@ -15,16 +15,16 @@ type hold struct {
 	req   *driver.Request
 	token driver.Token
 	lease *driver.Lease
-	own   Holder // as the next beat writes it; only beats and, after stop, Release use it and rec
-	rec   Record // as seen last
-	open  int    // writes of the acquisition that may still be carried out
+	own   Holder    // as the next beat writes it; only beats and, after stop, Release use it and rec
+	rec   Record    // as seen last
+	open  []attempt // writes of the acquisition that may still be carried out
 	heartbeat
 }
 
 // newHold makes a hold of a record that shows the contender's grant; sent is a moment before the write that got or renewed it.
 func newHold(c *contender, rec Record, sent driver.Instant) *hold {
 	h := &hold{
-		Engine: c.Engine, req: c.req, own: *rec.Holder(c.grant), rec: rec, open: len(c.open),
+		Engine: c.Engine, req: c.req, own: *rec.Holder(c.grant), rec: rec, open: c.open,
 		lease: driver.NewLease(c.host, c.lease(), driver.ErrLeaseExpired),
 	}
 	h.token, h.beats = h.own.Token, c.beats
@@ -43,6 +43,9 @@ func (h *hold) start() {
 			}
 		}
 	})
+	if h.own.Asked {
+		h.req.Asked()
+	}
 	h.schedule()
 }
 
@@ -107,18 +110,20 @@ func (h *hold) Release(ctx context.Context) error {
 	if len(h.rec.Holders) > 1 || why != nil { // the other holders have renewed since
 		known = nil
 	}
-	unanswered := false
+	sent, unanswered := false, false
 	err := h.persist(ctx, func() error {
 		var left Intent // a store may forget it with a vacant record
 		_, err := h.change(ctx, h.req.Key, known, func(rec Record) (Record, error) {
 			left = rec.Intent
-			gone := h.check(&rec)
-			if gone != nil && why == nil && (!unanswered || h.token != 0 && rec.Broken == h.token) {
+			broken := h.token != 0 && rec.Broken == h.token
+			released := sent && !broken && (unanswered || len(rec.Holders) == 0 && rec.Token == h.token && h.token != 0)
+			if gone := h.check(&rec); gone != nil && why == nil && !released {
 				why = gone
 			}
 			if rec.Holder(h.own.Grant) == nil {
 				return rec, errSettled
 			}
+			sent = true
 			return rec.without(func(o *Holder) bool { return o.Grant == h.own.Grant }), nil
 		})
 		known, unanswered = nil, unanswered || maybeDone(err)

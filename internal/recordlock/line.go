@@ -31,12 +31,13 @@ type line struct {
 type waiter struct {
 	up      chan struct{} // has room for one signal to look at the line
 	rests   bool          // it waits in its caller's Retry, and others go on
-	reclaim string        // the owner name under which it reclaims; "" if it does not
+	grant   string
+	reclaim string // the owner name under which it reclaims; "" if it does not
 }
 
 // maxLines bounds the keys that a client remembers without waiters. A try of a remembered key that is held reads before it writes, and
 // finds out that a holder is silent.
-const maxLines = 4096
+const maxLines = 1024
 
 func (e *Engine) lineLocked(key string) *line {
 	l := e.lines[key]
@@ -64,17 +65,10 @@ func (e *Engine) withLine(key string, f func(l *line, now driver.Instant)) {
 	f(e.lineLocked(key), now)
 }
 
-// tidyLocked forgets a vacant key that no call wants. Of a held key that no call waits for it forgets the data, which may be large.
+// tidyLocked forgets a vacant key that no call wants.
 func (e *Engine) tidyLocked(key string, l *line) {
-	switch {
-	case len(l.waiters) > 0:
-	case len(l.seen.rec.Holders) == 0 && l.look == nil && l.reads.loop == nil && l.writes.loop == nil:
+	if len(l.waiters) == 0 && len(l.seen.rec.Holders) == 0 && l.look == nil && l.reads.loop == nil && l.writes.loop == nil {
 		delete(e.lines, key)
-	default:
-		l.seen.rec.Holders = slices.Clone(l.seen.rec.Holders)
-		for i := range l.seen.rec.Holders {
-			l.seen.rec.Holders[i].Data = nil
-		}
 	}
 }
 
@@ -100,8 +94,17 @@ func (l *line) wake() {
 	}
 }
 
-func (e *Engine) join(key, reclaim string) *waiter {
-	w := &waiter{up: make(chan struct{}, 1), reclaim: reclaim}
+// wakeHolder wakes the waiter with a grant, which an earlier write of it has got: it need not lead.
+func (l *line) wakeHolder(grant string) {
+	for _, w := range l.waiters {
+		if w.grant == grant {
+			w.wake()
+		}
+	}
+}
+
+func (e *Engine) join(key, grant, reclaim string) *waiter {
+	w := &waiter{up: make(chan struct{}, 1), grant: grant, reclaim: reclaim}
 	e.withLine(key, func(l *line, now driver.Instant) {
 		if l.waiters = append(l.waiters, w); len(l.waiters) == 1 {
 			l.nextPoll = now.Add(rand.N(e.opts.Poll) + 1) // clients that find one holder at one time do not stay in step
@@ -134,11 +137,16 @@ func (e *Engine) saw(key string, rec Record) (seen observation) {
 		fewer := len(rec.Holders) < len(l.seen.rec.Holders)
 		l.seen.update(rec, now)
 		l.at, l.err = now, nil
-		mine := func(h Holder) bool { return clientOf(h.Grant) == e.client }
-		switch {
-		case len(rec.Holders) == 0 || slices.ContainsFunc(rec.Holders, mine):
+		denied := len(rec.Holders) > 0
+		for _, h := range rec.Holders {
+			if clientOf(h.Grant) == e.client {
+				denied = false
+				l.wakeHolder(h.Grant)
+			}
+		}
+		if !denied {
 			l.denied = driver.Instant{}
-		case l.denied.IsZero():
+		} else if l.denied.IsZero() {
 			l.denied = now
 		}
 		if fewer {

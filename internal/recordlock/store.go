@@ -115,7 +115,8 @@ type Class int
 
 const (
 	NotDone   Class = iota // the store has not carried it out, and will not
-	Throttled              // the same, and the store was reached
+	Busy                   // the same, because of another write at that moment: the store is well
+	Throttled              // the same, because of too many requests
 	Unknown                // the store may have carried it out, or may still do so
 )
 
