@@ -62,6 +62,8 @@ func (s *store) Swap(ctx context.Context, key string, old, next recordlock.Recor
 		return s.remove(ctx, key, x)
 	case v.tokenless && s.opts.Mode != FailClosed && old.Holder(next.Holders[0].Grant) == nil:
 		return now, false, &ItemError{Table: s.opts.Table, Attribute: attrToken, Reason: "is missing: the key is used with FailClosed"}
+	case next.Token > maxWhole:
+		return now, false, &ItemError{Table: s.opts.Table, Attribute: attrToken, Reason: "is the greatest"}
 	}
 	return s.update(ctx, key, s.replacing(v, &old, &next))
 }

@@ -17,7 +17,11 @@ import (
 // asksTurn has the item of a key say that somebody asks for a turn, who is gone.
 func (h *harness) asksTurn(key string) {
 	i := h.item(key)
-	i[turnAttribute] = n("1000")
+	limit := " -1"
+	if v, ok := i["holdfastLimit"].(*types.AttributeValueMemberN); ok {
+		limit = " " + v.Value
+	}
+	i[turnAttribute] = b(strings.Repeat("A", 64) + "20000 1000" + limit)
 	h.set(key, i)
 }
 

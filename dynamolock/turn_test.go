@@ -17,7 +17,7 @@ import (
 )
 
 // turnAttribute is the attribute by which a client asks for a turn.
-const turnAttribute = "holdfastTurnMs"
+const turnAttribute = "holdfastIntent"
 
 func asksForTurn(op dynamofake.Op) bool {
 	in, ok := op.Input.(*dynamodb.UpdateItemInput)

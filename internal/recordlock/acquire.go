@@ -3,6 +3,7 @@ package recordlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -297,6 +298,10 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 	case err != nil:
 		return nil, err
 	}
+	if r.done && r.now.Holder(c.grant) == nil {
+		c.owed = true
+		return nil, errNoGrant
+	}
 	named := c.seen.rec.Version
 	c.met(c.saw(c.req.Key, r.now))
 	if !r.done {
@@ -304,6 +309,9 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 	}
 	return newHold(c, r.now, sent), nil
 }
+
+// errNoGrant ends a call when the answer to its write makes no sense.
+var errNoGrant = fmt.Errorf("%w: the answer to a write does not have the grant that was written", ErrCorrupt)
 
 // refused ends the call when writes in a row are refused by the record that they named.
 func (c *contender) refused(named, now any) error {

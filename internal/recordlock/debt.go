@@ -104,8 +104,9 @@ func (e *Engine) paid(key string, d *debt, looked driver.Instant, beats []string
 // removeOrphans removes the grants and the intent of this client that no call and no lock has, and returns the beats of the grants.
 func (e *Engine) removeOrphans(ctx context.Context, key string) (beats []string, err error) {
 	var left Intent
+	var mode driver.Mode
 	_, err = e.change(ctx, key, nil, func(rec Record) (Record, error) {
-		beats = nil
+		beats, mode = nil, rec.Mode
 		next := rec.without(func(h *Holder) bool {
 			orphan := e.orphan(h.Grant)
 			if orphan {
@@ -122,7 +123,7 @@ func (e *Engine) removeOrphans(ctx context.Context, key string) (beats []string,
 		return next, nil
 	})
 	if err == nil && len(beats) > 0 {
-		e.yield(key, left)
+		e.yield(key, mode, left)
 	}
 	return beats, err
 }

@@ -128,7 +128,7 @@ func (h *hold) Release(ctx context.Context) error {
 		})
 		known, unanswered = nil, unanswered || maybeDone(err)
 		if err == nil {
-			h.yield(h.req.Key, left)
+			h.yield(h.req.Key, h.req.Mode, left)
 		}
 		return err
 	})

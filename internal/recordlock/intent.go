@@ -38,6 +38,8 @@ func (c *contender) intend(ctx context.Context) {
 	c.beats++
 	next.Intent = Intent{Grant: c.grant, Beat: beat(c.beats), Mode: c.req.Mode, Lease: c.opts.Lease, Poll: c.opts.Poll}
 	c.intended = now
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Poll/2)
+	defer cancel()
 	if err := c.paced(ctx, c.req.Key, writePace, func() error {
 		_, _, err := c.swap(ctx, c.req.Key, *rec, next)
 		return err
@@ -54,9 +56,10 @@ func (c *contender) denied() (denied bool) {
 	return denied
 }
 
-// yield has this client leave a key that it has released to others for two of their polls, if one of them has an intent.
-func (e *Engine) yield(key string, i Intent) {
-	if i.Grant == "" {
+// yield has this client leave a key that a grant of a mode has released to others for two of their polls, if one of them has an intent.
+// An intent of another mode needs that not: it keeps the mode from the key.
+func (e *Engine) yield(key string, released driver.Mode, i Intent) {
+	if i.Grant == "" || i.Mode != released {
 		return
 	}
 	gap := min(2*i.Poll, e.opts.Lease)

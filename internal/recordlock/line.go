@@ -67,7 +67,7 @@ func (e *Engine) withLine(key string, f func(l *line, now driver.Instant)) {
 
 // tidyLocked forgets a vacant key that no call wants.
 func (e *Engine) tidyLocked(key string, l *line) {
-	if len(l.waiters) == 0 && len(l.seen.rec.Holders) == 0 && l.look == nil && l.reads.loop == nil && l.writes.loop == nil {
+	if len(l.waiters) == 0 && l.seen.rec.Vacant() && l.look == nil && l.reads.loop == nil && l.writes.loop == nil {
 		delete(e.lines, key)
 	}
 }
