@@ -171,23 +171,6 @@ func TestNoHeartbeatAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// WithReclaim spares another call of the same client that is just being granted the key.
-func TestReclaimSparesACallUnderWay(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
-		first := make(chan *holdfast.Lock)
-		go func() { first <- a.hold(t, "k", holdfast.WithOwner("worker")) }()
-		time.Sleep(h.db.Latency)
-		if _, err := a.TryAcquire(t.Context(), "k", holdfast.WithOwner("worker"), holdfast.WithReclaim()); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("%v", err)
-		}
-		lock := <-first
-		time.Sleep(lease)
-		mustVerify(t, lock)
-	})
-}
-
 // Verify asks while there is something to verify, and no longer.
 func TestVerifyEndsWithTheLock(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

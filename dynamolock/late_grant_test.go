@@ -1,7 +1,6 @@
 package dynamolock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -49,122 +48,6 @@ func TestGrantedLate(t *testing.T) {
 			})
 		}
 	}
-}
-
-// D53. Its caller gives up while it is being renewed: it is given back.
-func TestGivenUpWhileRenewed(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				h.db.Latency = 100 * time.Millisecond
-				a, b := h.pair(t)
-				began, renewals := time.Now(), 0
-				opts := []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})}
-				if shared {
-					opts = append(opts, holdfast.WithShared())
-				}
-				a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-					since := time.Since(began)
-					switch {
-					case since == 0:
-						return dynamofake.LoseReply(io.ErrUnexpectedEOF)
-					case since < lease/2:
-						return dynamofake.Refuse()
-					case since < lease && purposeOf(op) == beat:
-						renewals++
-						return dynamofake.Drop()
-					}
-					return dynamofake.Fault{}
-				})
-				ctx, cancel := context.WithTimeout(t.Context(), lease*3/4)
-				defer cancel()
-				if lock, err := a.Acquire(ctx, "k", opts...); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("Acquire: %v, %v", lock, err)
-				}
-				if renewals == 0 {
-					t.Fatal("nothing was renewed")
-				}
-				if d := took(func() { mustRelease(t, b.hold(t, "k")) }); d > lease/4 {
-					t.Errorf("the key was free only %v later", d)
-				}
-			})
-		})
-	}
-}
-
-// D53. It is reclaimed while it is being renewed: then it is not taken back from whoever has reclaimed it.
-func TestReclaimedWhileRenewed(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 100 * time.Millisecond
-		a, b := h.pair(t)
-		began := time.Now()
-		opts := []holdfast.Option{
-			holdfast.WithOwner("job"), holdfast.WithReclaim(),
-			holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond}),
-		}
-		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			switch since := time.Since(began); {
-			case since == 0:
-				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
-			case since < lease/2, since < lease*3/4 && purposeOf(op) == beat:
-				return dynamofake.Refuse()
-			}
-			return dynamofake.Fault{}
-		})
-		result := make(chan error, 1)
-		go func() {
-			_, err := a.Acquire(t.Context(), "k", opts...)
-			result <- err
-		}()
-		time.Sleep(lease * 6 / 10)
-		lock := b.hold(t, "k", opts...)
-		if err := <-result; !errors.Is(err, holdfast.ErrReclaimed) {
-			t.Errorf("the first: %v", err)
-		}
-		time.Sleep(3 * lease)
-		mustVerify(t, lock)
-	})
-}
-
-// D53. A call whose late grant was over before it was renewed waits on, though whoever has the key by then goes by the same name: all
-// workers do, and none reclaims.
-func TestTakenOverWhileRenewed(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 400 * time.Millisecond
-		a, b := h.pair(t)
-		began := time.Now()
-		owner := holdfast.WithOwner("job")
-		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			switch since := time.Since(began); {
-			case since == 0:
-				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
-			case since < lease-1550*time.Millisecond:
-				return dynamofake.Refuse()
-			case purposeOf(op) == beat && since < lease:
-				return dynamofake.Delay(2700 * time.Millisecond) // the lease is over by then
-			}
-			return dynamofake.Fault{}
-		})
-		result := make(chan error, 1)
-		go func() {
-			retry := holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})
-			lock, err := a.Acquire(within(t, 3*lease), "k", owner, retry)
-			if err == nil {
-				mustRelease(t, lock)
-			}
-			result <- err
-		}()
-		time.Sleep(200 * time.Millisecond)
-		lock, err := b.Acquire(within(t, 2*lease), "k", owner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(lease / 4)
-		mustRelease(t, lock)
-		if err := <-result; err != nil {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
-	})
 }
 
 // D79. The renewal is carried out when the lease is over: by then the others have been told that nobody holds the key, and a token that

@@ -127,19 +127,6 @@ func TestLateRequests(t *testing.T) {
 	})
 }
 
-// Like TestAcquireSentTwice, but the caller has given up: the item is released.
-func TestSentTwiceAndGivenUp(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		c := h.odd(t, &odd{twice: true})
-		ctx := within(t, time.Millisecond)
-		if _, err := c.TryAcquire(ctx, "k"); err == nil {
-			t.Fatal("granted")
-		}
-		time.Sleep(lease / 2)
-		h.isFree(t, "k")
-	})
-}
-
 // odd is an API behind a wrapper, or of a server that returns less.
 type odd struct {
 	dynamolock.API
@@ -173,20 +160,6 @@ func (h *harness) odd(t *testing.T, api *odd) *client {
 	return h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API {
 		api.API = conn
 		return api
-	})
-}
-
-// If a wrapper retries by itself, an acquisition meets its own item on what looks like the first try.
-func TestAcquireSentTwice(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		c := h.odd(t, &odd{twice: true})
-		lock, err := c.TryAcquire(t.Context(), "k", once)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * lease)
-		mustVerify(t, lock)
-		mustRelease(t, lock)
 	})
 }
 
@@ -224,66 +197,4 @@ func TestRefusedForNoReason(t *testing.T) {
 			t.Errorf("%d writes", n)
 		}
 	})
-}
-
-// Whose release is carried out without an answer has released, though a late request of the acquisition takes the key again meanwhile:
-// nobody has broken the lock. What that request takes is given back.
-func TestTakenAgainDuringTheRelease(t *testing.T) {
-	forEach(t, map[string][]holdfast.Option{
-		"readers": {shared},
-		"permits": {holdfast.WithLimit(3)},
-	}, func(t *testing.T, h *harness, opts []holdfast.Option) {
-		a, b := h.pair(t)
-		mustRelease(t, a.hold(t, "k", opts...)) // so that a takes the key for free
-		first := b.hold(t, "k", opts...)
-		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Second, dynamofake.Reset())))
-		lock := a.hold(t, "k", opts...)
-		a.conn.SetFault(on(beat, 1, dynamofake.Drop())) // so that b is the last to write to the item
-		mustRelease(t, first)
-		a.conn.SetFault(on(release, 1, dynamofake.LoseReply(nil)))
-		mustRelease(t, lock)
-		if got := tokenOf(h.item("k")); got != lock.Token()+1 {
-			t.Errorf("token %d after %d: the late request took nothing", got, lock.Token())
-		}
-		time.Sleep(lease / 4)
-		h.isFree(t, "k")
-	})
-}
-
-// D74. A release cannot be sent for longer than the lease, and others have the key in between. Then a late request of the acquisition
-// takes it again. The lease was over; nobody has broken the lock. Where somebody has, it says so.
-func TestTakenAgainAfterTheLease(t *testing.T) {
-	permit := []holdfast.Option{holdfast.WithLimit(1)}
-	forEach(t, map[string][2][]holdfast.Option{"lock": {}, "reader": {{shared}, nil}, "permit": {permit, permit}},
-		func(t *testing.T, h *harness, opts [2][]holdfast.Option) {
-			for _, broken := range []bool{false, true} {
-				a, b := h.pair(t)
-				arrives := time.Now().Add(2 * lease)
-				a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(2*lease, dynamofake.Reset())))
-				lock := a.hold(t, "k", opts[0]...)
-				a.conn.SetFault(always(dynamofake.Refuse()))
-				result := make(chan error, 1)
-				go func() { result <- lock.Release(t.Context()) }()
-				if broken {
-					b.breakIt(t, "k", true)
-				}
-				mustRelease(t, b.hold(t, "k", opts[1]...))
-				if now := time.Now(); now.After(arrives) {
-					t.Fatal("the request was not late enough")
-				}
-				time.Sleep(time.Until(arrives) + time.Second)
-				if got := tokenOf(h.item("k")); got != lock.Token()+2 {
-					t.Errorf("token %d after %d: the late request took nothing", got, lock.Token())
-				}
-				a.conn.SetFault(nil)
-				want := holdfast.ErrLeaseExpired
-				if broken {
-					want = holdfast.ErrBroken
-				}
-				if err := <-result; !errors.Is(err, want) {
-					t.Errorf("broken %v: %v, want %v", broken, err, want)
-				}
-				h.isFree(t, "k")
-			}
-		})
 }

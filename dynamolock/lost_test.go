@@ -27,41 +27,6 @@ func inEachLoss(t *testing.T, modes []dynamolock.Mode, run func(t *testing.T, h 
 	}
 }
 
-// If the reply to an acquisition is lost, the next try finds the key held under its own guid.
-func TestLostReplyToAcquire(t *testing.T) {
-	inEachLoss(t, allModes, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a := h.client(t)
-		a.conn.SetFault(on(acquire, 1, fault))
-		var lock *holdfast.Lock
-		d := took(func() { lock = a.hold(t, "k") })
-		if d > lease/4 {
-			t.Errorf("it took %v to get a free lock", d)
-		}
-		i := h.item("k")
-		if lock.Token() != tokenOf(i) {
-			t.Errorf("token %v, the item has %v", lock.Token(), tokenOf(i))
-		}
-		if left := time.Until(lock.Deadline()); left > lease-d && h.options.Mode == dynamolock.FailOpen {
-			t.Errorf("Deadline is %v away: counted from the second try, which changed nothing", left)
-		}
-		time.Sleep(3 * lease)
-		mustVerify(t, lock)
-	})
-}
-
-// One lost reply to a heartbeat, or to each, costs nothing.
-func TestLostReplyToHeartbeat(t *testing.T) {
-	inEachLoss(t, allModes[:1], func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		for range 4 {
-			a.conn.SetFault(on(beat, 1, fault))
-			time.Sleep(lease / 2)
-		}
-		mustVerify(t, lock)
-	})
-}
-
 func TestLostReplyToRelease(t *testing.T) {
 	inEachLoss(t, allModes, func(t *testing.T, h *harness, fault dynamofake.Fault) {
 		a, b := h.pair(t)

@@ -2,8 +2,6 @@ package dynamolock_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,8 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -140,21 +136,6 @@ func TestObserveExpiry(t *testing.T) {
 	})
 }
 
-// The end of a silent holder is told when its lease is over, however long the poll period is.
-func TestObserveExpiryBetweenPolls(t *testing.T) {
-	bubble(t, dynamolock.Options{Poll: lease * 3 / 4}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		h.set("k", npm("7", fmt.Sprint(lease.Milliseconds()), "x"))
-		o := h.client(t).observe(t, "k")
-		_, seen := o.tokens()
-		time.Sleep(2 * lease)
-		if told, at := o.tokens(); len(told) != 2 || at.Sub(seen) != lease {
-			t.Errorf("told %v, after %v; the lease is %v", told, at.Sub(seen), lease)
-		}
-		o.end()
-	})
-}
-
 // stopping is a connection whose process is stopped when the n-th answer to a read has arrived.
 type stopping struct {
 	dynamolock.API
@@ -189,55 +170,6 @@ func TestObserveAfterAPause(t *testing.T) {
 	})
 }
 
-// Through throttling, outages and lost replies the observer goes on, and is told what came of it.
-func TestObserveGoesOn(t *testing.T) {
-	forEach(t, map[string]dynamofake.Fault{
-		"lost requests": dynamofake.Drop(),
-		"lost replies":  dynamofake.LoseReply(nil),
-		"refused":       dynamofake.Refuse(),
-		"throttled":     dynamofake.Fail(&types.ProvisionedThroughputExceededException{}),
-	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a, b := h.client(t), h.client(t)
-		o := b.observe(t, "k")
-		time.Sleep(time.Second) // it has told that nobody holds the key
-		lock := a.hold(t, "k")
-		time.Sleep(b.Options().Poll)
-		b.conn.SetFault(always(fault))
-		time.Sleep(2 * lease)
-		mustRelease(t, lock)
-		lock = a.hold(t, "k")
-		b.conn.SetFault(nil)
-		time.Sleep(2 * lease)
-		told, _ := o.tokens()
-		if told = slices.Compact(told); len(told) != 3 || told[2] != lock.Token() { // Stale or not
-			t.Errorf("told %v, the holder is %v", told, lock.Token())
-		}
-		o.end()
-	})
-}
-
-// What no further try would change ends it.
-func TestObserveEnds(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.set("corrupt", item{"guid": n("1")})
-		b := h.client(t)
-		for _, key := range []string{"corrupt", "denied"} {
-			if key == "denied" {
-				b.conn.SetFault(always(dynamofake.Fail(&smithy.GenericAPIError{Code: "AccessDeniedException"})))
-			}
-			pairs := 0
-			var err error
-			for _, err = range b.Observe(within(t, time.Hour), key) {
-				pairs++
-			}
-			var corrupt *dynamolock.ItemError
-			if pairs != 1 || !errors.Is(err, holdfast.ErrDenied) && !errors.As(err, &corrupt) {
-				t.Errorf("%s: %d pairs, %v", key, pairs, err)
-			}
-		}
-	})
-}
-
 // TestObserveStrangers tests hazard D34: another program's holder is silent for a lease, so that the key could be had, and
 // goes on when nobody has taken it; and one begins to count at 1, since the item was deleted.
 func TestObserveStrangers(t *testing.T) {
@@ -258,32 +190,6 @@ func TestObserveStrangers(t *testing.T) {
 		if told, _ := o.tokens(); !slices.Equal(told, []holdfast.Token{0, 7, 0, 7, 1}) {
 			t.Errorf("told %v of a holder that counts from 1", told)
 		}
-		o.end()
-	})
-}
-
-// A break gives a grant another name until its lease is over. To observers it is the same.
-func TestObserveABreak(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		o := b.observe(t, "k")
-		time.Sleep(2 * b.Options().Poll)
-		a.conn.SetFault(always(dynamofake.Fail(dynamofake.Throttled()))) // it does not hear of the break
-		info, err := b.Inspect(t.Context(), "k")
-		if err == nil {
-			err = b.Break(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * lease)
-		if told, _ := o.tokens(); !slices.Equal(told, []holdfast.Token{lock.Token(), 0}) {
-			t.Errorf("told %v", told)
-		}
-		a.conn.SetFault(nil)
-		time.Sleep(lease)
-		_ = lock.Release(t.Context()) // Close would tell what this tells
 		o.end()
 	})
 }

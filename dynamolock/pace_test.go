@@ -8,9 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -80,28 +77,6 @@ func TestNothingButConflicts(t *testing.T) {
 		a.conn.SetFault(nil)
 		time.Sleep(lease)
 		mustLive(t, lock)
-	})
-}
-
-// A holder keeps its lock even if its own transactions keep its item busy most of the time.
-func TestBusyItem(t *testing.T) {
-	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
-		h.db.TransactTime = 7 * time.Millisecond
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		check := a.check(t, lock)
-		var done, refused int
-		for began := time.Now(); time.Since(began) < lease; time.Sleep(10 * time.Millisecond) {
-			_, err := h.db.Client().TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
-				TransactItems: []types.TransactWriteItem{{ConditionCheck: check}},
-			})
-			if done++; err != nil {
-				refused++
-			}
-		}
-		if err := lock.Err(); err != nil || refused > 0 {
-			t.Errorf("%v; %d of %d transactions failed", err, refused, done)
-		}
 	})
 }
 

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -51,78 +48,6 @@ func TestLateReclaim(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A live holder renews its lock between the look of somebody who reclaims it and the write: it is reclaimed all the same.
-func TestReclaimOfALiveHolder(t *testing.T) {
-	bubble(t, dynamolock.Options{Heartbeat: 2 * time.Second}, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k", holdfast.WithOwner("worker"))
-		b.conn.SetFault(always(dynamofake.Delay(b.Options().Timeout * 3 / 4)))
-		next := b.hold(t, "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())
-		b.conn.SetFault(nil)
-		<-lock.Done()
-		mustVerify(t, next)
-	})
-}
-
-// G13. A call that reclaims, and whose own client has the key meanwhile under the same name, says so, whatever failed before.
-func TestReclaimBesideAnOwnLock(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		owner := holdfast.WithOwner("o")
-		result := make(chan error, 1)
-		go func() {
-			_, err := b.Acquire(within(t, 5*lease), "k", owner, holdfast.WithReclaim())
-			result <- err
-		}()
-		time.Sleep(3 * poll)
-		mustRelease(t, lock)
-		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if in, ok := op.Input.(*dynamodb.GetItemInput); ok && !*in.ConsistentRead { // a poll
-				b.conn.SetFault(nil)
-				return dynamofake.Fail(io.ErrUnexpectedEOF)
-			}
-			return dynamofake.Fault{}
-		})
-		mine, err := b.TryAcquire(t.Context(), "k", owner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := <-result; !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("%v", err)
-		}
-		mustRelease(t, mine)
-	})
-}
-
-// G13. D70. The same, and it waits behind another call of its client.
-func TestReclaimBehindAndBesideAnOwnLock(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		first := b.waits(t, "k")
-		time.Sleep(poll)
-		owner := holdfast.WithOwner("o")
-		second := make(chan error, 1)
-		go func() {
-			_, err := b.Acquire(within(t, 5*lease), "k", owner, holdfast.WithReclaim())
-			second <- err
-		}()
-		time.Sleep(3 * poll)
-		mustRelease(t, lock)
-		mine, err := b.TryAcquire(t.Context(), "k", owner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var held *holdfast.HeldError
-		if err := <-second; !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-		mustRelease(t, mine)
-		mustRelease(t, <-first)
-	})
 }
 
 // G13. D64. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.

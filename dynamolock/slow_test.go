@@ -2,7 +2,6 @@ package dynamolock_test
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -126,49 +125,6 @@ func TestConflictsAreQuick(t *testing.T) {
 			time.Sleep(2 * lease)
 			mustLive(t, lock)
 			a.conn.SetFault(nil)
-		})
-	}
-}
-
-// R2. The keys of a partition that fails do not keep Close from giving back the others.
-func TestCloseBesideSilence(t *testing.T) {
-	for what, fault := range map[string]dynamofake.Fault{
-		"silent": dynamofake.Drop(), "throttled": dynamofake.Fail(dynamofake.Throttled()),
-	} {
-		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-			const bad, good = 400, 200
-			a := h.client(t)
-			a.closed = true
-			for i := range bad {
-				a.hold(t, fmt.Sprint("bad", i))
-			}
-			for i := range good {
-				a.hold(t, fmt.Sprint("good", i))
-			}
-			a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-				if strings.HasPrefix(keyOf(op), "bad") {
-					return fault
-				}
-				return dynamofake.Fault{}
-			})
-			time.Sleep(time.Second)
-			closed := make(chan error, 1)
-			go func() { closed <- a.Close(t.Context()) }()
-			time.Sleep(lease / 2)
-			held := 0
-			for i := range good {
-				if it := h.item(fmt.Sprint("good", i)); it != nil && leaseOf(it) != 1 {
-					held++
-				}
-			}
-			if held > 0 {
-				t.Errorf("%s: %d of %d healthy keys are still held", what, held, good)
-			}
-			if err := <-closed; err == nil {
-				t.Errorf("%s: Close returned nil", what)
-			}
-			a.conn.SetFault(nil)
-			time.Sleep(3 * time.Minute)
 		})
 	}
 }
