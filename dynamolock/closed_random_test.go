@@ -101,9 +101,6 @@ func (c *immortals) run(t *testing.T) {
 		c.isFree(t, key)
 	}
 	for n, user := range clients {
-		if left := dynamolock.Leftovers(user.Client); left != 0 {
-			t.Errorf("client %d: %d leftovers", n, left)
-		}
 		user.close(t)
 	}
 }

@@ -200,9 +200,8 @@ func TestCorruptSharing(t *testing.T) {
 		a.hold(t, "k", shared)
 		good := h.item("k")
 		for name, v := range map[string]types.AttributeValue{
-			"holdfastHolders":     s("none"),
-			"holdfastTokens":      nil,
-			"holdfastOpenedToken": s("1"),
+			"holdfastHolders": s("none"),
+			"holdfastAsked":   nil,
 		} {
 			bad := maps.Clone(good)
 			if bad[name] = v; v == nil {

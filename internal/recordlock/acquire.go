@@ -122,7 +122,7 @@ func (c *contender) step(ctx context.Context) (*hold, error) {
 		return nil, errOver
 	case own != nil:
 		return c.confirm(ctx, own)
-	case c.doubt, c.seen.known && !c.looked && !plan.may && (leads || c.req.Reclaim): // what the line remembers may be over
+	case c.doubt, c.seen.known && !c.looked && !c.seen.rec.Vacant() && (leads || c.req.Reclaim): // the line may remember what is over
 		return nil, c.look(ctx)
 	case c.req.Reclaim && len(plan.reclaimed) > 0 && !plan.may:
 		return nil, c.evict(ctx, plan)

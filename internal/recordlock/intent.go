@@ -24,7 +24,7 @@ func (c *contender) intend(ctx context.Context) {
 	rec, now := &c.seen.rec, c.host.Now()
 	mine := rec.Intent.Grant == c.grant
 	switch {
-	case len(rec.Holders) == 0, !mine && c.intentLeft(&c.seen, now) > 0, mine && now.Sub(c.intended) < c.opts.Heartbeat:
+	case len(rec.Holders) == 0, !mine && c.intentLeft(&c.seen, now) > 0, mine && now.Sub(c.intended) < c.opts.Lease/2:
 		return
 	case rec.Mode == c.req.Mode && !mine && (!c.denied() || rand.N(intentOdds) > 0):
 		return
