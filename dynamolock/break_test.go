@@ -127,7 +127,7 @@ func TestBreakForeign(t *testing.T) {
 	})
 }
 
-// D77. Somebody breaks a lock, and others have the key, when it is released; the first answer to that is lost. What the repetition meets
+// Somebody breaks a lock, and others have the key, when it is released; the first answer to that is lost. What the repetition meets
 // shows that the lock was broken: the release was not carried out.
 func TestBrokenAndTakenBeforeALostReply(t *testing.T) {
 	permit := []holdfast.Option{holdfast.WithLimit(1)}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// D80. Somebody breaks a grant before the call that it was made for knows of it: the key is taken anew. Neither does the call wait for its own
+// Somebody breaks a grant before the call that it was made for knows of it: the key is taken anew. Neither does the call wait for its own
 // grant until the lease of that is over, nor is a try refused over it, nor a lock granted that is broken.
 func TestBrokenBeforeItIsKnown(t *testing.T) {
 	for _, try := range []bool{false, true} {

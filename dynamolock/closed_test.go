@@ -126,7 +126,7 @@ func TestFailClosedLateRequest(t *testing.T) {
 	}
 }
 
-// D63. The table refuses all requests, or the writes, for longer than the one that had no answer may be late: its key is not forgotten.
+// The table refuses all requests, or the writes, for longer than the one that had no answer may be late: its key is not forgotten.
 func TestFailClosedUndoRefused(t *testing.T) {
 	type test struct {
 		refusal error
@@ -211,7 +211,7 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 	}
 }
 
-// D63. The table has refused to be read, and does not any more: Close waits for what may still arrive as if it never had.
+// The table has refused to be read, and does not any more: Close waits for what may still arrive as if it never had.
 func TestFailClosedRefusedBeforeClose(t *testing.T) {
 	inEach(t, closedModes, func(t *testing.T, h *harness) {
 		a := h.client(t)

@@ -47,7 +47,7 @@ func onData(data string, times int, fault dynamofake.Fault) func(dynamofake.Op) 
 	}
 }
 
-// TestDataThatIsThrottled tests hazard D32: the table has no capacity for the data, but for heartbeats. The lock lives on,
+// TestDataThatIsThrottled: the table has no capacity for the data, but for heartbeats. The lock lives on,
 // and its holder hears of a break.
 func TestDataThatIsThrottled(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {

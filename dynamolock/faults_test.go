@@ -2,7 +2,6 @@ package dynamolock_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 

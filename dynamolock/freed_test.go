@@ -24,7 +24,7 @@ func leaveLate(t *testing.T, c *client, late time.Duration) {
 	time.Sleep(4 * time.Second)
 }
 
-// D61. The same, and the client closes: it says that the key may stay held.
+// The same, and the client closes: it says that the key may stay held.
 func TestFreedForAnotherAndClosed(t *testing.T) {
 	inEach(t, closedModes, func(t *testing.T, h *harness) {
 		a := h.client(t)

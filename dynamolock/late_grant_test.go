@@ -1,7 +1,6 @@
 package dynamolock_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -12,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// D53. An acquisition whose first request was carried out long ago, without an answer: the lease counts from then, so what is granted
+// An acquisition whose first request was carried out long ago, without an answer: the lease counts from then, so what is granted
 // has been renewed, or taken anew.
 func TestGrantedLate(t *testing.T) {
 	for _, shared := range []bool{false, true} {
@@ -50,7 +49,7 @@ func TestGrantedLate(t *testing.T) {
 	}
 }
 
-// D53. The machine is suspended while the request is under way: that counts for the lease, too.
+// The machine is suspended while the request is under way: that counts for the lease, too.
 func TestSuspendedWhileAcquiring(t *testing.T) {
 	for _, percent := range []time.Duration{30, 50, 60, 70, 80, 85, 90} {
 		t.Run(fmt.Sprint(int(percent), "% of a lease"), func(t *testing.T) {

@@ -170,7 +170,7 @@ func TestObserveAfterAPause(t *testing.T) {
 	})
 }
 
-// TestObserveStrangers tests hazard D34: another program's holder is silent for a lease, so that the key could be had, and
+// TestObserveStrangers: another program's holder is silent for a lease, so that the key could be had, and
 // goes on when nobody has taken it; and one begins to count at 1, since the item was deleted.
 func TestObserveStrangers(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

@@ -25,7 +25,7 @@ func (c *client) taking(t *testing.T, opts ...holdfast.Option) <-chan error {
 	return result
 }
 
-// D60. The same, and another of its client is before it in the line by then.
+// The same, and another of its client is before it in the line by then.
 func TestSecondInLineMeetsItsLateWrite(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)

@@ -50,7 +50,7 @@ func TestLateReclaim(t *testing.T) {
 	}
 }
 
-// G13. D64. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.
+// G13. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.
 func TestReclaimWhileItIsGivenBack(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -68,7 +68,7 @@ func TestReclaimWhileItIsGivenBack(t *testing.T) {
 	})
 }
 
-// E3. D64. A candidate that reclaims has lost its term in an outage, and stands again when that is over.
+// E3. A candidate that reclaims has lost its term in an outage, and stands again when that is over.
 func TestReclaimingCandidateAfterAnOutage(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)

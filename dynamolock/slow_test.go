@@ -25,7 +25,7 @@ func beatsOf(key string, latency time.Duration, beats *atomic.Int64) func(dynamo
 	}
 }
 
-// D58. One partition answers late, though within Timeout, and all others at once: its locks live, and cost no more beats than others.
+// One partition answers late, though within Timeout, and all others at once: its locks live, and cost no more beats than others.
 func TestSlowPartition(t *testing.T) {
 	busy := map[string]func(t *testing.T, h *harness, a *client){
 		"alone": func(*testing.T, *harness, *client) {},
@@ -61,7 +61,7 @@ func TestSlowPartition(t *testing.T) {
 	}
 }
 
-// D58. Answers take much longer from one moment on, though not as long as Timeout: beats are given that time before the lease is over,
+// Answers take much longer from one moment on, though not as long as Timeout: beats are given that time before the lease is over,
 // whatever it is divided into.
 func TestLatencyJumps(t *testing.T) {
 	const second, ms = time.Second, time.Millisecond
@@ -103,7 +103,7 @@ func TestLatencyJumps(t *testing.T) {
 	}
 }
 
-// D58. Conflicts with transactions are answers, quick ones: after a while of nothing else, dead connections cost no lock.
+// Conflicts with transactions are answers, quick ones: after a while of nothing else, dead connections cost no lock.
 func TestConflictsAreQuick(t *testing.T) {
 	for phase := range 8 {
 		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
@@ -129,7 +129,7 @@ func TestConflictsAreQuick(t *testing.T) {
 	}
 }
 
-// D59. However long leases are, a call that failed is tried again soon, and the end of an outage is noticed soon.
+// However long leases are, a call that failed is tried again soon, and the end of an outage is noticed soon.
 func TestLongLeases(t *testing.T) {
 	for _, long := range []time.Duration{time.Hour, 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func (c *client) dies(t *testing.T) {
 	})
 }
 
-// D54. A try by which a program begins that then ends finds out that the holder is dead, if it may, whatever holds the key.
+// A try by which a program begins that then ends finds out that the holder is dead, if it may, whatever holds the key.
 func TestTakeoverByATry(t *testing.T) {
 	shared, permit := holdfast.WithShared(), holdfast.WithLimit(2)
 	type takeover struct{ dead, live, waits, want []holdfast.Option }
@@ -68,7 +68,7 @@ func TestTakeoverByATry(t *testing.T) {
 	})
 }
 
-// D54. A holder that lives is not waited for; nor is one whose clock is wrong, or the client's own, for longer than until its next
+// A holder that lives is not waited for; nor is one whose clock is wrong, or the client's own, for longer than until its next
 // heartbeat.
 func TestTakeoverOfALiveHolder(t *testing.T) {
 	for name, jumps := range map[string]struct{ holder, other time.Duration }{

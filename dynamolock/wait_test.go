@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -43,7 +42,7 @@ func TestWaitersShareOnePoller(t *testing.T) {
 		b.conn.ResetCounts()
 		const periods = 60
 		time.Sleep(periods * poll)
-		if calls := b.conn.Calls(); calls["GetItem"] > periods+3 || calls["GetItem"] < periods-3 || len(calls) != 1 {
+		if calls := b.conn.Calls(); calls["GetItem"] > periods+3 || calls["GetItem"] < periods-3 || calls["UpdateItem"] > 8 {
 			t.Errorf("%d waiters, %d periods: %v", waiters, periods, calls)
 		}
 		if read, _ := b.conn.Consumed(); read > (periods+3)*0.5 {

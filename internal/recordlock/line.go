@@ -167,9 +167,10 @@ func (e *Engine) observed(key string) (seen observation) {
 	return seen
 }
 
-// A pace spreads the requests for a key that fail: all calls of the client for the key keep it.
+// A pace spreads the requests for a key that fail: of all calls of the client for the key, one at a time sends a request.
 type pace struct {
 	loop  *backoff.Loop // nil while requests are answered
+	pause time.Duration // after the latest failure
 	until driver.Instant
 }
 
@@ -178,10 +179,16 @@ const maxPause = 2 * time.Second
 
 // paced sends a request for a key at the pace of its kind, and notes what came of it.
 func (e *Engine) paced(ctx context.Context, key string, of func(*line) *pace, send func() error) error {
-	var delay time.Duration
-	e.withLine(key, func(l *line, now driver.Instant) { delay = of(l).until.Sub(now) })
-	if delay > 0 && !backoff.Sleep(ctx, delay, nil) {
-		return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+	for wait := time.Duration(1); wait > 0; {
+		e.withLine(key, func(l *line, now driver.Instant) {
+			p := of(l)
+			if wait = p.until.Sub(now); wait <= 0 && p.loop != nil { // one request, until its answer is known or the pause is over
+				p.until = now.Add(p.pause)
+			}
+		})
+		if wait > 0 && !backoff.Sleep(ctx, wait, nil) {
+			return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+		}
 	}
 	err := send()
 	if ctx.Err() != nil {
@@ -196,8 +203,8 @@ func (e *Engine) paced(ctx context.Context, key string, of func(*line) *pace, se
 			if p.loop == nil {
 				p.loop = backoff.Policy{Initial: min(e.opts.RetryDelay, maxPause), Max: min(e.opts.Heartbeat, maxPause)}.Start()
 			}
-			d, _ := p.loop.Next()
-			p.until = now.Add(d)
+			p.pause, _ = p.loop.Next()
+			p.until = now.Add(p.pause)
 		}
 	})
 	return err

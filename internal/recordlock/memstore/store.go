@@ -5,6 +5,7 @@ package memstore
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,11 +25,11 @@ type Store struct {
 
 	mu      sync.Mutex
 	records map[string][]state // the latest states of a key, the newest last
-	last    map[string]string  // the grants that held the vacant keys last
+	last    map[string]string  // the grants that held keys alone last, unless they were broken
 	changes int
 }
 
-// state is a record from a moment on. Its version is the number of the change.
+// state is a record from a moment on.
 type state struct {
 	at  time.Time
 	rec recordlock.Record
@@ -84,17 +85,31 @@ func (s *Store) putLocked(key string, rec recordlock.Record) recordlock.Record {
 		}
 	}
 	absent := s.Forgetful && len(rec.Holders) == 0 || rec.Token == 0 && len(rec.Holders) == 0
-	if rec.Version = s.changes; absent {
+	if rec.Version = s.version(&rec); absent {
 		rec = recordlock.Record{}
 	}
-	if len(rec.Holders) == 1 {
-		s.last[key] = rec.Holders[0].Grant
-	} else if len(rec.Holders) > 1 || absent {
+	switch {
+	case absent, rec.Mode.Shared, len(rec.Holders) == 1 && rec.Holders[0].Broken:
 		delete(s.last, key)
+	case len(rec.Holders) == 1:
+		s.last[key] = rec.Holders[0].Grant
 	}
 	all := append(s.records[key], state{time.Now(), rec})
 	s.records[key] = all[max(0, len(all)-states):]
 	return rec
+}
+
+// version names the state of a record. A state that comes back, as when an intent is left and removed, has its earlier version, but not
+// if holders share the key.
+func (s *Store) version(rec *recordlock.Record) string {
+	v := fmt.Sprint(rec.Token, rec.Intent.Beat)
+	for _, h := range rec.Holders {
+		v += fmt.Sprint(" ", h.Grant, h.Beat, h.Asked, h.Broken)
+	}
+	if rec.Mode.Shared {
+		v += fmt.Sprint(" ", s.changes)
+	}
+	return v
 }
 
 // take is the meaning of Take.
@@ -102,7 +117,7 @@ func (s *Store) take(key string, h recordlock.Holder, m driver.Mode) (now record
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.recordLocked(key, 0)
-	if !now.Vacant() || !m.Shared && s.last[key] == h.Grant {
+	if !now.Vacant() || s.last[key] == h.Grant {
 		return now, false
 	}
 	if now.Version == nil {
