@@ -140,6 +140,9 @@ func (d *differential) step(t *testing.T) {
 		}
 		var next recordlock.Record
 		what, next = d.next(old.memory)
+		if reflect.DeepEqual(next, old.memory) { // the engine writes no record that is there
+			return
+		}
 		what = "Swap: " + what
 		now.memory, did[0], errs[0] = d.conn.Swap(ctx, d.key, old.memory, next)
 		now.table, did[1], errs[1] = d.table.Swap(ctx, d.key, old.table, next)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -188,12 +187,6 @@ func skewed(err error) bool {
 func answered(err error) bool {
 	var api smithy.APIError
 	return err == nil || errors.As(err, &api)
-}
-
-// brokenConnection reports whether a connection ended before the answer came.
-func brokenConnection(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // onTheWay reports whether an error is a network error.

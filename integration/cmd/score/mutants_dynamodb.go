@@ -2,6 +2,7 @@ package main
 
 const (
 	recordAcquire   = "internal/recordlock/acquire.go"
+	recordWrite     = "internal/recordlock/write.go"
 	recordHold      = "internal/recordlock/hold.go"
 	recordHeartbeat = "internal/recordlock/heartbeat.go"
 	recordDebt      = "internal/recordlock/debt.go"
@@ -66,7 +67,7 @@ var dynamoDBMutants = []mutant{
 		dynamoWrites, "	x.cond = x.unchanged(v)\n	ever := true", "	x.cond = x.unchanged(v)\n	x.cond = \"attribute_exists(\" + x.name(attrGUID) + \")\"\n	ever := true",
 	}, nil},
 	{"D7", "a token of a key that is taken over does not rise", dynamoDB, change{
-		recordAcquire, "	next.Token++\n	h.Token", "	h.Token",
+		recordWrite, "	next.Token++\n	h.Token", "	h.Token",
 	}, nil},
 	{"D9", "the time to live of another client stays", dynamoTTL, change{
 		"dynamolock/timetolive.go", "	if foreign := s.foreignTTL(); foreign != \"\" {\n		x.removes", "	if foreign := \"\"; foreign != \"\" {\n		x.removes",
