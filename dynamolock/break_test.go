@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
 // After Break, the holder knows of it before anybody else gets the key, even a holder
@@ -125,33 +124,6 @@ func TestBreakForeign(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Somebody breaks a lock, and others have the key, when it is released; the first answer to that is lost. What the repetition meets
-// shows that the lock was broken: the release was not carried out.
-func TestBrokenAndTakenBeforeALostReply(t *testing.T) {
-	permit := []holdfast.Option{holdfast.WithLimit(1)}
-	forEach(t, map[string][2][]holdfast.Option{"lock": {}, "reader": {{shared}, nil}, "permit": {permit, permit}},
-		func(t *testing.T, h *harness, opts [2][]holdfast.Option) {
-			for _, fault := range []dynamofake.Fault{dynamofake.LoseReply(nil), dynamofake.Drop()} {
-				for _, released := range []bool{false, true} {
-					a, b := h.pair(t)
-					lock := a.hold(t, "k", opts[0]...)
-					b.breakIt(t, "k", true)
-					next := b.hold(t, "k", opts[1]...)
-					if released {
-						mustRelease(t, next)
-					}
-					a.conn.SetFault(on(release, 1, fault))
-					if err := lock.Release(t.Context()); !errors.Is(err, holdfast.ErrBroken) {
-						t.Errorf("the next one released: %v; %v, want ErrBroken", released, err)
-					}
-					if !released {
-						mustRelease(t, next)
-					}
-				}
-			}
-		})
 }
 
 // Nobody holds an item with a lease of 0 ms: it is shown as free, and can be acquired.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -209,32 +208,6 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The table has refused to be read, and does not any more: Close waits for what may still arrive as if it never had.
-func TestFailClosedRefusedBeforeClose(t *testing.T) {
-	inEach(t, closedModes, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		var refused atomic.Bool
-		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			switch {
-			case purposeOf(op) == acquire:
-				return dynamofake.DeliverLate(lease/2, dynamofake.Reset())
-			case op.Name == "GetItem" && !refused.Swap(true):
-				return dynamofake.Fail(dynamofake.Denied())
-			}
-			return dynamofake.Fault{}
-		})
-		if _, err := a.TryAcquire(t.Context(), "k", once); err == nil {
-			t.Fatal("granted")
-		}
-		time.Sleep(lease / 4)
-		a.close(t)
-		if !refused.Load() {
-			t.Error("nothing was refused")
-		}
-		h.isFree(t, "k")
-	})
 }
 
 // connecting is an API whose writes get a connection after a moment, and also when they are cancelled.

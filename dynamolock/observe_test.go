@@ -57,50 +57,6 @@ func (o *observing) tokens() (tokens []holdfast.Token, last time.Time) {
 	return tokens, last
 }
 
-// What observers cost: one consistent read per poll, however many they are, and nothing when they have gone.
-func TestObserveCosts(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		a, o := h.client(t), h.client(t)
-		lock := a.hold(t, "k")
-		poll := o.Options().Poll
-		o.conn.ResetCounts()
-		all := make([]*observing, 1000)
-		for i := range all {
-			all[i] = o.observe(t, "k")
-		}
-		const polls = 60
-		time.Sleep(poll) // the first period is shorter
-		synctest.Wait()
-		began := o.conn.Calls()["GetItem"]
-		if began < 1 || began > 2 {
-			t.Errorf("%d reads within the first period", began)
-		}
-		time.Sleep(polls * poll)
-		synctest.Wait()
-		if n := o.requests(); n != began+polls {
-			t.Errorf("%d requests in %d polls", n-began, polls)
-		}
-		if read, write := o.conn.Consumed(); read != float64(began+polls) || write != 0 {
-			t.Errorf("%v read units, %v write units", read, write)
-		}
-		mustRelease(t, lock)
-		time.Sleep(poll)
-		for _, x := range all {
-			if told, _ := x.tokens(); len(told) != 2 || told[0] != lock.Token() || told[1] != 0 {
-				t.Fatalf("told %v", told)
-			}
-			x.end()
-		}
-		synctest.Wait()
-		o.conn.ResetCounts()
-		time.Sleep(10 * poll)
-		if n := o.requests(); n > 0 {
-			t.Errorf("%d requests after the last observer has gone", n)
-		}
-	})
-}
-
 // A silent holder is told of until the end of its lease, and not a poll longer; whoever was told that it is gone can
 // have the key at once.
 func TestObserveExpiry(t *testing.T) {

@@ -1,7 +1,6 @@
 package dynamolock_test
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,28 +55,6 @@ func TestTransactionConflicts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// ... and a time with nothing but conflicts is no outage.
-func TestNothingButConflicts(t *testing.T) {
-	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		time.Sleep(lease)
-		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if purposeOf(op) == "" {
-				return dynamofake.Fault{}
-			}
-			return dynamofake.Fail(dynamofake.TransactionConflict())
-		})
-		if _, err := a.TryAcquire(t.Context(), "other", once); !errors.Is(err, holdfast.ErrDisconnected) {
-			t.Errorf("%v, want ErrDisconnected", err)
-		}
-		time.Sleep(lease / 4)
-		a.conn.SetFault(nil)
-		time.Sleep(lease)
-		mustLive(t, lock)
-	})
 }
 
 // Ten connections that die silently, one after the other, cost no lock.

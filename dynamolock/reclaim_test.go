@@ -1,7 +1,6 @@
 package dynamolock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -65,30 +63,5 @@ func TestReclaimWhileItIsGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustRelease(t, next)
-	})
-}
-
-// E3. A candidate that reclaims has lost its term in an outage, and stands again when that is over.
-func TestReclaimingCandidateAfterAnOutage(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		candidacy := []holdfast.Option{holdfast.WithOwner("o"), holdfast.WithReclaim()}
-		election, err := a.Election("k", &holdfast.ElectionOptions{Candidacy: candidacy})
-		if err != nil {
-			t.Fatal(err)
-		}
-		terms := 0
-		err = election.Run(within(t, 10*lease), func(ctx context.Context, _ *holdfast.Lock) error {
-			if terms++; terms == 3 {
-				return holdfast.ErrWithdrawn
-			}
-			a.conn.Cut()
-			time.AfterFunc(lease+lease/4, a.conn.Heal)
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		if err != nil {
-			t.Errorf("after %d terms: %v", terms, err)
-		}
 	})
 }

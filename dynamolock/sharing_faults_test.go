@@ -5,19 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
-
-// holdersOf is how many entries a shared item has.
-func (h *harness) holdersOf(key string) int {
-	m, _ := h.item(key)["holdfastHolders"].(*types.AttributeValueMemberM)
-	if m == nil {
-		return 0
-	}
-	return len(m.Value)
-}
 
 // A key that nobody holds is not kept from readers that try once, and have seen nothing before, by a writer that died
 // while it waited.

@@ -61,48 +61,6 @@ func TestSlowPartition(t *testing.T) {
 	}
 }
 
-// Answers take much longer from one moment on, though not as long as Timeout: beats are given that time before the lease is over,
-// whatever it is divided into.
-func TestLatencyJumps(t *testing.T) {
-	const second, ms = time.Second, time.Millisecond
-	for _, o := range []dynamolock.Options{
-		{},
-		{Lease: second},
-		{Lease: 3 * second},
-		{Lease: 5 * second},
-		{Lease: 60 * second},
-		{Heartbeat: 6600 * ms},
-		{Heartbeat: 6600 * ms, Timeout: 6100 * ms},
-		{Timeout: 6900 * ms},
-		{Heartbeat: second, Timeout: 8900 * ms},
-		{Heartbeat: 3 * second, Timeout: 7900 * ms},
-		{Lease: 2 * second, Heartbeat: 500 * ms, Timeout: 690 * ms},
-	} {
-		for part := 1; part <= 9; part += 2 {
-			for phase := range 6 {
-				synctest.Test(t, func(t *testing.T) {
-					h := newHarness(t, &o)
-					a := h.client(t)
-					all := a.Options()
-					latency := all.Timeout * time.Duration(part) / 10
-					lock := a.hold(t, "k")
-					time.Sleep(all.Lease + all.Heartbeat*time.Duration(phase)/6)
-					var beats atomic.Int64
-					a.conn.SetFault(beatsOf("k", latency, &beats))
-					time.Sleep(10 * all.Lease)
-					if err := lock.Err(); err != nil {
-						t.Errorf("%v: answers after %v of %v: %v", o.Lease, latency, all.Timeout, err)
-					}
-					if n, most := beats.Load(), int64(10*all.Lease/all.Heartbeat)*3/2; n > most {
-						t.Errorf("%v: answers after %v of %v: %d beats, want at most %d", o.Lease, latency, all.Timeout, n, most)
-					}
-					a.conn.SetFault(nil)
-				})
-			}
-		}
-	}
-}
-
 // Conflicts with transactions are answers, quick ones: after a while of nothing else, dead connections cost no lock.
 func TestConflictsAreQuick(t *testing.T) {
 	for phase := range 8 {

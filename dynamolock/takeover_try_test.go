@@ -99,36 +99,6 @@ func TestTakeoverOfALiveHolder(t *testing.T) {
 	}
 }
 
-// D54, D46. A break of the dead holder's lock, before a try or while it watches, ends the watch of nobody.
-func TestTakeoverAndBreak(t *testing.T) {
-	for name, after := range map[string]time.Duration{"before": 0, "meanwhile": lease / 2} {
-		for kind, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {holdfast.WithShared()}} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-					a, other := h.client(t), h.client(t)
-					a.hold(t, "k", opts...)
-					a.dies(t)
-					time.Sleep(10 * lease)
-					broken := make(chan struct{})
-					go func() {
-						defer close(broken)
-						time.Sleep(after)
-						other.breakIt(t, "k", false)
-					}()
-					if after == 0 {
-						<-broken
-					}
-					var err error
-					if d := took(func() { _, err = tries(t, h) }); err != nil || d > lease+2*poll {
-						t.Errorf("%v, after %v", err, d)
-					}
-					<-broken
-				})
-			})
-		}
-	}
-}
-
 // TestTakeover_OneReadFails_GoesOn: one throttled read late in the watch of a dead holder does not end the try.
 func TestTakeover_OneReadFails_GoesOn(t *testing.T) {
 	for name, c := range map[string]struct{ holder, after time.Duration }{

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
 const poll = dynamolock.DefaultPoll
@@ -54,44 +53,6 @@ func TestWaitersShareOnePoller(t *testing.T) {
 			if tokens[i] >= tokens[i+1] {
 				t.Fatalf("tokens do not rise: %v", tokens)
 			}
-		}
-	})
-}
-
-// Waiters that begin at the same moment do not stay in step.
-func TestPollsAreSpread(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		a.hold(t, "k")
-		var mu sync.Mutex
-		reads := make(map[int64]int) // tenth of a period: reads
-		var clients []*client
-		for range 40 {
-			c := h.client(t)
-			clients = append(clients, c)
-			c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-				if op.Name == "GetItem" {
-					mu.Lock()
-					defer mu.Unlock()
-					reads[time.Now().UnixMilli()%poll.Milliseconds()*10/poll.Milliseconds()]++
-				}
-				return dynamofake.Fault{}
-			})
-			go func() { _, _ = c.Acquire(t.Context(), "k") }()
-		}
-		time.Sleep(20 * poll)
-		mu.Lock()
-		for tenth, n := range reads {
-			if n > 40*20/2 {
-				t.Errorf("%d of some 800 reads fall into tenth %d of the period: %v", n, tenth, reads)
-			}
-		}
-		if len(reads) < 5 {
-			t.Errorf("all reads fall into few parts of the period: %v", reads)
-		}
-		mu.Unlock()
-		for _, c := range clients {
-			c.close(t)
 		}
 	})
 }
