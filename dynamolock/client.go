@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
 // A Client acquires locks in one table. Its methods are those of
@@ -18,7 +19,7 @@ import (
 type Client struct {
 	*holdfast.Client
 
-	engine *engine
+	store *store
 }
 
 // New returns a client for a table that exists: see [CreateTable]. It describes the
@@ -42,7 +43,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	var e *engine
+	st := &store{api: ddb, opts: o, reach: reach{timeout: o.Timeout}}
 	portable, err := holdfast.New(driver.Config{
 		Owner:  o.Owner,
 		Margin: o.Margin,
@@ -51,25 +52,72 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 		Clock:  clock.From(ctx),
 		Lease:  func() time.Duration { return o.Lease },
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
-		e = newEngine(host, ddb, o)
-		if err := e.open(ctx); err != nil {
+		st.host = host
+		locks := recordlock.New(host, st, recordlock.Options{
+			Lease: o.Lease, Heartbeat: o.Heartbeat, Poll: o.Poll, Timeout: o.Timeout, RetryDelay: o.RetryDelay,
+			NeverExpires: o.Mode != FailOpen, Late: o.late(), TrustLocalTime: o.TrustLocalTime,
+		})
+		st.tasks = locks.Tasks()
+		if err := st.open(ctx); err != nil {
 			return nil, fmt.Errorf("dynamolock: %w", err)
 		}
 		host.SetConnected(true)
-		return e, nil
+		return &engine{locks, st}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Client: portable, engine: e}, nil
+	return &Client{Client: portable, store: st}, nil
 }
+
+// engine closes the connections of the store after the locks.
+type engine struct {
+	*recordlock.Engine
+	store *store
+}
+
+// Close implements driver.Driver.
+func (e *engine) Close(ctx context.Context) error {
+	defer e.store.reach.close()
+	return e.Engine.Close(ctx)
+}
+
+// open waits until the table can be used.
+func (s *store) open(ctx context.Context) error {
+	rounds := roundsOf(ctx)
+	ctx, cancel := s.opts.open(ctx)
+	defer cancel()
+	t := &table{
+		rounds: rounds, ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, dated: s.dated,
+		log: s.host.Logger(),
+	}
+	if err := t.wait(ctx); err != nil {
+		s.reach.close()
+		return ended(ctx, err)
+	}
+	s.learnTTL(ctx)
+	return nil
+}
+
+// dated notes the date of an answer.
+func (s *store) dated(out any) { s.calendar.heard(out, s.host.Now()) }
 
 // Options returns the options in force, defaults filled in.
 func (c *Client) Options() Options {
-	if c.engine == nil {
+	if c.store == nil {
 		return Options{}
 	}
-	return c.engine.opts
+	return c.store.opts
+}
+
+// BreakNow is Break, but frees the key at once: the holder of a lock with a lease does not
+// know until its next heartbeat, and another client may have the key by then. Only fencing
+// covers that gap. Errors are those of Break.
+func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
+	if ctx != nil { // else Break refuses it
+		ctx = recordlock.AtOnce(ctx)
+	}
+	return c.Break(ctx, info)
 }
 
 // ConditionCheck returns a check to put into your own transaction (TransactWriteItems).
@@ -93,27 +141,23 @@ func (c *Client) Options() Options {
 // ConditionCheck itself sends nothing. If the lock has ended, it fails with the error of
 // lock.Err; if the lock is not one of this client, with [holdfast.ErrInvalid].
 func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, error) {
-	if lock == nil || c.engine == nil {
+	if lock == nil || c.store == nil {
 		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is not a lock of this client"))
 	}
 	if err := lock.Err(); err != nil {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
-	e := c.engine
-	h, ok := driver.HoldOf(e.host, lock).(*hold)
+	s := c.store
+	held, ok := recordlock.HeldBy(driver.HoldOf(s.host, lock))
 	if !ok {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
 			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}
-	key, err := e.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
+	key, err := s.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
-	table, x := e.opts.Table, &expression{}
-	x.cond = h.unchanged(x)
-	if e.opts.Mode != FailClosed {
-		x.cond = all(x.live(), x.cond)
-	}
+	table, x := s.opts.Table, s.holding(&held)
 	return &types.ConditionCheck{
 		TableName:                           &table,
 		Key:                                 key,

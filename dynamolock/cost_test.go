@@ -37,7 +37,7 @@ func TestCost(t *testing.T) {
 				if info, err := a.Inspect(t.Context(), "k"); err != nil || a.Ask(t.Context(), info) != nil {
 					t.Error("not asked")
 				}
-			}, map[string]int{"GetItem": 1, "UpdateItem": 1}, 1, 1},
+			}, map[string]int{"GetItem": 2, "UpdateItem": 1}, 2, 1},
 			{"a heartbeat, by which the holder knows", func() { <-lock.Asked() }, map[string]int{"UpdateItem": 1}, 0, 1},
 			{"11 further ones", func() { time.Sleep(23 * lease / 8) }, map[string]int{"UpdateItem": 11}, 0, 11},
 			{"Verify", func() { _ = lock.Verify(t.Context()) }, map[string]int{"GetItem": 1}, 1, 0},
@@ -48,7 +48,7 @@ func TestCost(t *testing.T) {
 			{"SetData that removes it", func() { mustSet(t, lock, "") }, map[string]int{"UpdateItem": 1}, 0, 11},
 			{"release", func() { _ = lock.Release(t.Context()) }, map[string]int{"UpdateItem": 1}, 0, 1},
 			{"acquire", func() { lock = a.hold(t, "k", holdfast.WithOwner("o")) }, map[string]int{"UpdateItem": 1}, 0, 1},
-			{"try of a held key", func() { _, _ = a.TryAcquire(t.Context(), "k") }, map[string]int{"UpdateItem": 1}, 0, 1},
+			{"try of a held key", func() { _, _ = a.TryAcquire(t.Context(), "k") }, map[string]int{"GetItem": 1}, 1, 0},
 			{"release", func() { _ = lock.Release(t.Context()) }, map[string]int{"UpdateItem": 1}, 0, 1},
 			{"reclaim", func() {
 				b := h.client(t)
@@ -100,7 +100,7 @@ func TestManyLocks(t *testing.T) {
 		synctest.Wait()
 		each, more := (heap()-before)/uint64(locks), runtime.NumGoroutine()-goroutines
 		t.Logf("%d locks: %d bytes of heap each, the fake's item included, and %d goroutines in all", locks, each, more)
-		if each > 6<<10 || more > locks/100 {
+		if each > 7<<10 || more > locks/100 {
 			t.Error("that is too much")
 		}
 

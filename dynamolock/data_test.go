@@ -3,10 +3,7 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
@@ -51,7 +47,7 @@ func onData(data string, times int, fault dynamofake.Fault) func(dynamofake.Op) 
 	}
 }
 
-// TestDataThatIsThrottled tests hazard D32: the table has no capacity for the data, but for heartbeats. The lock lives on,
+// TestDataThatIsThrottled: the table has no capacity for the data, but for heartbeats. The lock lives on,
 // and its holder hears of a break.
 func TestDataThatIsThrottled(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {
@@ -143,22 +139,6 @@ func TestLateData(t *testing.T) {
 	}
 }
 
-// If the request or the reply of a SetData is lost, it is repeated, and the lock lives on.
-func TestDataReplyLost(t *testing.T) {
-	inEachLoss(t, allModes, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		a.conn.SetFault(onData("new", 2, fault))
-		mustSet(t, lock, "new")
-		if got := dataOf(h.item("k")); got != "new" {
-			t.Errorf("confirmed, and the data is %q", got)
-		}
-		time.Sleep(2 * lease)
-		mustVerify(t, lock)
-		mustRelease(t, lock)
-	})
-}
-
 // single is an API that notes requests for one key that are under way at the same time.
 type single struct {
 	dynamolock.API
@@ -174,137 +154,4 @@ func (s *single) UpdateItem(
 	}
 	defer s.under.Add(-1)
 	return s.API.UpdateItem(ctx, in, opts...)
-}
-
-// SetData and heartbeats are one row of writes: none makes another fail, however they meet.
-func TestDataOvertakesNothing(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 700 * time.Millisecond
-		var mu sync.Mutex
-		var failed []error
-		h.options.OnEvent = func(e holdfast.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			if e.Kind == holdfast.Heartbeat && e.Err != nil {
-				failed = append(failed, e.Err)
-			}
-		}
-		a := h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API {
-			return &single{API: conn, t: t}
-		})
-		lock := a.hold(t, "k")
-		var calls sync.WaitGroup
-		for i := range 60 {
-			calls.Go(func() { mustSet(t, lock, fmt.Sprint(i)) })
-			time.Sleep(300 * time.Millisecond)
-		}
-		calls.Wait()
-		if got := dataOf(h.item("k")); got != "59" {
-			t.Errorf("the data is %q, want that of the last call", got)
-		}
-		time.Sleep(lease)
-		mustVerify(t, lock)
-		mustRelease(t, lock)
-		mu.Lock()
-		defer mu.Unlock()
-		if len(failed) > 0 {
-			t.Errorf("%d heartbeats failed: %v", len(failed), failed[0])
-		}
-	})
-}
-
-// A SetData renews the lease, and heartbeats keep their rhythm. One that the table refuses costs nothing else.
-func TestDataAndHeartbeats(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		time.Sleep(lease / 8)
-		before := lock.Deadline()
-		a.conn.ResetCounts()
-		mustSet(t, lock, "new")
-		if d := lock.Deadline().Sub(before); d <= 0 {
-			t.Errorf("the Deadline moved by %v", d)
-		}
-		for range 11 {
-			time.Sleep(lease / 4)
-			mustSet(t, lock, strings.Repeat("x", 100))
-		}
-		time.Sleep(lease / 4)
-		if calls := a.conn.Calls()["UpdateItem"]; calls != 12+12 {
-			t.Errorf("%d writes of 12 calls and 12 heartbeats", calls)
-		}
-		a.conn.SetFault(onData("bad", 1, dynamofake.Fail(dynamofake.Denied())))
-		if err := lock.SetData(within(t, lease), []byte("bad")); !errors.Is(err, holdfast.ErrDenied) {
-			t.Errorf("denied: %v", err)
-		}
-		time.Sleep(2 * lease)
-		mustVerify(t, lock)
-		if got := dataOf(h.item("k")); got != strings.Repeat("x", 100) {
-			t.Errorf("the data is %q", got)
-		}
-	})
-}
-
-// An outage ends a SetData with its ctx, and one that is called in it is carried out soon after.
-func TestDataInAnOutage(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		a.conn.SetFault(always(dynamofake.Drop()))
-		var err error
-		if d := took(func() { err = lock.SetData(within(t, time.Second), []byte("1")) }); d != time.Second {
-			t.Errorf("it took %v", d)
-		}
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-			t.Error(err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- lock.SetData(t.Context(), []byte("2")) }()
-		time.Sleep(2 * time.Second)
-		a.conn.SetFault(nil)
-		if d := took(func() { err = <-done }); d > a.Options().Heartbeat || err != nil {
-			t.Errorf("after %v: %v", d, err)
-		}
-		if got := dataOf(h.item("k")); got != "2" {
-			t.Errorf("the data is %q", got)
-		}
-		mustVerify(t, lock)
-	})
-}
-
-// A SetData changes the guid, and nobody takes that for another grant.
-func TestBreakAfterSetData(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		before, err := b.Inspect(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		guid := guidOf(h.item("k"))
-		mustSet(t, lock, "new")
-		if guidOf(h.item("k")) == guid {
-			t.Error("the guid is the same: a late request could not be told from a later one")
-		}
-		after, err := b.Inspect(t.Context(), "k")
-		if err != nil || after.Grant != before.Grant || string(after.Data) != "new" {
-			t.Errorf("%+v, %v; want the grant %s", after, err, before.Grant)
-		}
-		if err := b.Break(t.Context(), before); err != nil {
-			t.Fatal(err)
-		}
-		if err := lock.SetData(t.Context(), []byte("too late")); !errors.Is(err, holdfast.ErrBroken) {
-			t.Errorf("SetData of a broken lock: %v", err)
-		}
-		if !errors.Is(lock.Err(), holdfast.ErrBroken) {
-			t.Error(lock.Err())
-		}
-		next := b.hold(t, "k", holdfast.WithData([]byte("next")))
-		time.Sleep(2 * lease)
-		mustVerify(t, next)
-		if err := b.Break(t.Context(), before); !errors.Is(err, holdfast.ErrChanged) {
-			t.Errorf("of another grant by now: %v", err)
-		}
-	})
 }

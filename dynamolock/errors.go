@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
 // Why a table or an item cannot be used.
@@ -24,7 +24,7 @@ var (
 	ErrTable = errors.New("table cannot be used")
 	// ErrItem: the item of the key is not a lock's, or is corrupt; an [*ItemError] names
 	// the attribute.
-	ErrItem = errors.New("not the item of a lock")
+	ErrItem = recordlock.ErrCorrupt
 )
 
 // An ItemError says which attribute keeps an item from being a lock's: some other program
@@ -46,11 +46,8 @@ func (e *ItemError) Error() string {
 // Unwrap makes errors.Is match ErrItem.
 func (e *ItemError) Unwrap() error { return ErrItem }
 
-// errNoAnswer is the error of a call that gave up before its answer came.
-var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", driver.ErrDisconnected)
-
 const (
-	opGet    = "GetItem" // reads the item on which a write's condition failed, too
+	opGet    = "GetItem"
 	opUpdate = "UpdateItem"
 )
 
@@ -58,7 +55,6 @@ const (
 type callError struct {
 	op, table string
 	kind      errorKind
-	unsent    bool // it never had a connection
 	err       error
 }
 
@@ -102,25 +98,6 @@ func (e *callError) sentinel() error {
 func transient(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && (e.kind == unknown || e.kind == refused)
-}
-
-// unheard reports whether a request failed without an answer that decides anything.
-func unheard(err error) bool {
-	var e *callError
-	return errors.As(err, &e) && e.kind == unknown
-}
-
-// readFailed reports whether it was a read that failed, which for a write comes after the answer.
-func readFailed(err error) bool {
-	var e *callError
-	return errors.As(err, &e) && e.op == opGet
-}
-
-// maybeDone reports whether a write that failed may have been carried out, or may still be.
-// If it was the read after the write that failed, the write was refused.
-func maybeDone(err error) bool {
-	var e *callError
-	return errors.As(err, &e) && e.kind == unknown && !e.unsent && !readFailed(err)
 }
 
 // deniedCodes are the answers to credentials that are wrong, missing or insufficient. The
@@ -210,12 +187,6 @@ func skewed(err error) bool {
 func answered(err error) bool {
 	var api smithy.APIError
 	return err == nil || errors.As(err, &api)
-}
-
-// brokenConnection reports whether a connection ended before the answer came.
-func brokenConnection(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // onTheWay reports whether an error is a network error.

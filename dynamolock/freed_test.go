@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -25,31 +24,7 @@ func leaveLate(t *testing.T, c *client, late time.Duration) {
 	time.Sleep(4 * time.Second)
 }
 
-// D61. What a write under way has taken, whose caller has gone, is given back when it is over, and does not count for another write that
-// may still arrive.
-func TestFreedForAnother(t *testing.T) {
-	for _, late := range []time.Duration{time.Minute, 5 * time.Minute} {
-		t.Run(late.String(), func(t *testing.T) {
-			inEach(t, closedModes, func(t *testing.T, h *harness) {
-				a, b := h.pair(t)
-				leaveLate(t, a, late)
-				h.isFree(t, "k")
-				if n := dynamolock.Leftovers(a.Client); n != 1 {
-					t.Errorf("%d leftovers, and a write may still arrive", n)
-				}
-				time.Sleep(20 * time.Minute)
-				if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
-					t.Errorf("an orphan: %v", err)
-				}
-				if n := dynamolock.Leftovers(a.Client); n != 0 {
-					t.Errorf("%d leftovers after 20 minutes", n)
-				}
-			})
-		})
-	}
-}
-
-// D61. The same, and the client closes: it says that the key may stay held.
+// The same, and the client closes: it says that the key may stay held.
 func TestFreedForAnotherAndClosed(t *testing.T) {
 	inEach(t, closedModes, func(t *testing.T, h *harness) {
 		a := h.client(t)

@@ -201,7 +201,7 @@ func purposeOf(op dynamofake.Op) purpose {
 		return ""
 	}
 	switch set := *in.UpdateExpression; {
-	case strings.Contains(set, "#owner"):
+	case strings.Contains(set, "#fencingToken = "), strings.Contains(set, "#owner"):
 		return acquire
 	case strings.Contains(set, "leaseDurationMs"):
 		return release

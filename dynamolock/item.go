@@ -1,13 +1,16 @@
 package dynamolock
 
 import (
-	"slices"
+	"crypto/rand"
+	"encoding/base64"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
 // The attributes of an item, besides its key. The first five are those of the
@@ -17,15 +20,30 @@ const (
 	attrToken   = "fencingToken"           // N; rises by 1 at each grant, never falls
 	attrLease   = "leaseDurationMs"        // N; 1: released; closedLease: never expires
 	attrOwner   = "owner"                  // S
-	attrGUID    = "guid"                   // B (S is read, too): see identity.go
-	attrTouched = "lockAcquiredTimeUnixMs" // N; the last touch, by the holder's wall clock
+	attrGUID    = "guid"                   // B (S is read, too): the grant and its beat; see guidOf
+	attrTouched = "lockAcquiredTimeUnixMs" // N; the last beat, by the holder's wall clock
 	attrData    = "holdfastData"           // B; from WithData
 	attrSince   = "holdfastSinceUnixMs"    // N; the grant, by the holder's wall clock
 	attrBroken  = "holdfastBrokenToken"    // N; of the grant that was broken last
-	attrMarked  = "holdfastBrokenGUID"     // B; the guid that Break has replaced
-	attrAsked   = "holdfastAskedToken"     // N; of the grant that somebody asks for; 0 if it has none
-	attrTurn    = "holdfastTurnMs"         // N; somebody who looks that often asks for a turn
+	attrMarked  = "holdfastBrokenGUID"     // B; the guid that Break replaced
+	attrAsked   = "holdfastAskedToken"     // N; of the grant that a client asks for; 0 if it has none
+	attrIntent  = "holdfastIntent"         // B; of a waiter: see intent
 )
+
+// The attributes that an item has in addition while holders share it. Other programs see a held lock of sharedOwner, whose guid is new
+// with every write of any holder.
+const (
+	attrHolders = "holdfastHolders"     // M; the holders by their grants: see entry
+	attrAsks    = "holdfastAsked"       // M; the grants that clients ask for
+	attrShared  = "holdfastShared"      // B; the guid: another program that took the item left its own
+	attrOpened  = "holdfastOpenedToken" // N; of the first holder, whose entry has no token until the item is replaced
+	attrLimit   = "holdfastLimit"       // N; of a semaphore
+)
+
+// sharedOwner is the owner of a shared item.
+const sharedOwner = "holdfast:shared"
+
+var sharedAttributes = []string{attrHolders, attrAsks, attrShared, attrOpened, attrLimit}
 
 const (
 	releasedLease = 1 // ms
@@ -40,269 +58,208 @@ const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
 	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrTurn:
+	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrIntent,
+		attrHolders, attrAsks, attrShared, attrOpened, attrLimit:
 		return true
 	}
-	return slices.Contains(sharedAttributes, name)
+	return false
 }
 
-// form says what kind of lock an item is.
-type form int
-
+// To other programs a guid is 64 random bytes, such as the npm client writes. The guid of an exclusive grant of holdfast is its name
+// (32 letters and digits) and its beat (32 more). Guids are letters and digits, because not every server compares the beginnings of
+// binary values byte by byte.
 const (
-	absent   form = iota // there is no item
-	released             // there is one, which keeps the token
-	leased               // held, as long as the holder renews it
-	closed               // held, and never expires; has a token
-	tokenless
+	guidLen  = 64
+	grantLen = recordlock.GrantLen
+	letters  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// An item is what the table has for a key.
-type item struct {
-	form    form
-	guid    string
-	guidVal types.AttributeValue // as it stands, for conditions
-	token   driver.Token
-	lease   time.Duration // of leased
-	owner   string
-	touched time.Time // zero if unknown
-	since   time.Time // zero if unknown
-	data    []byte
-	broken  driver.Token  // token of the grant that somebody broke; 0 if none is known
-	marked  string        // the guid that it had; "" if none is known
-	asked   bool          // somebody asks for the grant
-	turn    time.Duration // somebody who looks that often asks for a turn; 0: nobody does
+// stranger returns a guid that belongs to no grant.
+func stranger() string { return (rand.Text() + rand.Text() + rand.Text())[:guidLen] }
 
-	sharing *sharing // nil if the item is not shared
-	intent  string   // of somebody who waits for a shared key alone; see intent.go
-}
-
-func (i *item) held() bool { return i.form >= leased }
-
-// same reports whether nothing was written between two reads of a key.
-func (i *item) same(j *item) bool {
-	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease && i.intent == j.intent
-}
-
-// isBroken reports whether the grant that the item is of was broken.
-func (i *item) isBroken() bool { return i.broken != 0 && i.broken == i.token }
-
-// justBroken reports whether nothing was written between two reads of a key but that it was broken.
-func (i *item) justBroken(j *item) bool {
-	return j.isBroken() && j.token == i.token && j.held() && i.held() && j.marked != "" && j.marked == i.guid && i.intent == j.intent
-}
-
-// older reports whether an item shows an earlier touch of a grant than another one does.
-func (i *item) older(than *item) bool {
-	if i.sharing != nil {
-		return slices.ContainsFunc(i.sharing.holders, func(h holder) bool {
-			later := than.holder(h.grant)
-			return later != nil && later.token == h.token && h.touch < later.touch
-		})
-	}
-	grant, ok := grantOf(than.guid)
-	return ok && i.form == leased && than.form == leased && than.sharing == nil && i.token == than.token &&
-		i.belongs(grant) && i.guid < than.guid
-}
-
-// ofGrant is the guid that the grant had which the item is of: also if it was broken since.
-func (i *item) ofGrant() string {
-	if i.isBroken() && i.marked != "" {
-		return i.marked
-	}
-	return i.guid
-}
-
-// sameGrant reports whether an item is of the grant with a token, whoever has changed it
-// since. Items without tokens never are.
-func (i *item) sameGrant(token driver.Token) bool {
-	return i.form != absent && i.form != tokenless && i.token == token
-}
-
-// belongs reports whether the item was last written by a client, or for a
-// grant: prefix is the beginning of their guids.
-func (i *item) belongs(prefix string) bool {
-	return len(i.guid) == guidLen && i.guid[:len(prefix)] == prefix
-}
-
-// grantsOf returns the grants of a client that hold the key, or are broken.
-func (i *item) grantsOf(client string) (grants []string) {
+// grantOf splits the guid of an exclusive item. The name of another program's grant begins with "-", and stays the same for as long as
+// the grant: it has the token, or the guid where there is none.
+func grantOf(guid string, token driver.Token) (grant, beat string) {
 	switch {
-	case !i.held():
-	case i.sharing != nil:
-		for _, h := range i.sharing.holders {
-			if h.grant[:clientLen] == client {
-				grants = append(grants, h.grant)
-			}
-		}
-	default:
-		if guid := i.ofGrant(); len(guid) == guidLen && guid[:clientLen] == client {
-			grants = []string{guid[:grantLen]}
-		}
+	case len(guid) == guidLen && strings.Trim(guid, letters) == "":
+		return guid[:grantLen], guid[grantLen:]
+	case token != 0:
+		return "-" + token.String(), guid
 	}
-	return grants
+	return "-" + base64.RawStdEncoding.EncodeToString([]byte(guid)), guid
 }
 
-// info describes the item for a user.
-func (i *item) info(key string) driver.Info {
-	info := driver.Info{Key: key, Held: i.held()}
-	if !info.Held {
-		return info
-	}
-	if i.sharing != nil {
-		return i.sharedInfo(key, i.sharing.holders)
-	}
-	info.Owner, info.Token, info.Since, info.Data = i.owner, i.token, i.since, i.data
-	if i.form == leased {
-		info.Lease, info.LastHeard = i.lease, i.touched
-	}
-	id := i.grant()
-	info.Grant = id.String()
-	// Another program may go on after a lease of silence, and counts from 1 again if the
-	// item was deleted.
-	info.Unfenced = id.grant == ""
-	return info
+// A version is what a Swap compares: of any two states of an item, one of these differs.
+type version struct {
+	guid                        string
+	text                        bool   // the guid is of type S
+	token, lease, asked, intent string // "": the item does not have it
+	tokenless                   bool
 }
 
-// reader reads the attributes of an item; the first corrupt one becomes its error.
-type reader struct {
-	table string
-	attrs map[string]types.AttributeValue
-	err   error
-}
-
-// decode reads an item. It fails, with an ItemError, if the item is not a lock's or is
-// ambiguous.
-func decode(table string, attrs map[string]types.AttributeValue) (*item, error) {
+// record reads an item. It fails, with an ItemError, if the item is not a lock's or is ambiguous.
+func (s *store) record(attrs attributes) (recordlock.Record, error) {
 	if len(attrs) == 0 {
-		return &item{}, nil
+		return recordlock.Record{}, nil
 	}
-	r := &reader{table: table, attrs: attrs}
-	i := &item{owner: r.text(attrOwner), touched: r.time(attrTouched), since: r.time(attrSince), data: r.bytes(attrData)}
-	i.guid, i.guidVal = r.guid()
-	asked, some := hint(attrs[attrAsked])
-	if ms, some := hint(attrs[attrTurn]); some {
-		i.turn = time.Duration(min(ms, closedLease)) * time.Millisecond
+	r := &reader{table: s.opts.Table, attrs: attrs}
+	guid := r.guid()
+	v := version{guid: guid, token: r.raw(attrToken), lease: r.raw(attrLease), asked: r.raw(attrAsked), intent: r.raw(attrIntent)}
+	_, v.text = attrs[attrGUID].(*types.AttributeValueMemberS)
+	rec := recordlock.Record{Intent: readIntent(r.bytes(attrIntent))}
+	h := recordlock.Holder{
+		Owner: r.text(attrOwner), Touched: r.time(attrTouched), Since: r.time(attrSince), Data: r.bytes(attrData), Lease: recordlock.Forever,
 	}
-	if hasNoToken(attrs) {
-		i.form = tokenless
-		i.asked = some && asked == 0
+	asked, isAsked := hint(attrs[attrAsked])
+	if v.tokenless = hasNoToken(attrs); v.tokenless {
 		if attrs[attrGUID] != nil && !isTokenless(attrs) {
 			r.fail(attrGUID, "is all that it has of a lock's: one without a token has 64 bytes of type B, and an owner of type S")
 		}
-		return i, r.err
-	}
-	i.token = driver.Token(r.whole(attrToken))
-	i.broken, _ = hint(attrs[attrBroken])
-	if v, ok := attrs[attrMarked].(*types.AttributeValueMemberB); ok {
-		i.marked = string(v.Value)
-	}
-	i.asked = some && asked == i.token
-	switch ms := r.whole(attrLease); {
-	case ms <= releasedLease: // a lease of 0 ms is none
-		i.form = released
-	case ms >= closedLease:
-		i.form = closed
-	default:
-		i.form = leased
-		i.lease = time.Duration(ms) * time.Millisecond
-		i.sharing = r.sharing(i.guid)
-	}
-	i.intent = string(r.bytes(attrIntent))
-	return i, r.err
-}
-
-// hasNoToken reports whether an item has nothing that locks with a token have.
-func hasNoToken(attrs map[string]types.AttributeValue) bool {
-	return attrs[attrToken] == nil && attrs[attrLease] == nil && attrs[attrTouched] == nil
-}
-
-// isTokenless reports whether an item without a token is a lock's: it has an owner, and the guid of a lock. Rows of other
-// programs may have an attribute of that name.
-func isTokenless(attrs map[string]types.AttributeValue) bool {
-	_, owner := attrs[attrOwner].(*types.AttributeValueMemberS)
-	guid, ok := attrs[attrGUID].(*types.AttributeValueMemberB)
-	return owner && ok && len(guid.Value) == guidLen
-}
-
-// hint reads a token that says something about the item, and without which the item is as
-// good; false if it cannot be read.
-func hint(v types.AttributeValue) (token driver.Token, ok bool) {
-	if n, isNumber := v.(*types.AttributeValueMemberN); isNumber {
-		token, err := strconv.ParseUint(n.Value, 10, 64)
-		return driver.Token(token), err == nil
-	}
-	return 0, false
-}
-
-func (r *reader) fail(name, reason string) {
-	if r.err == nil {
-		r.err = &ItemError{Table: r.table, Attribute: name, Reason: reason}
-	}
-}
-
-func (r *reader) wrong(name, want string) {
-	r.fail(name, "is not of type "+want)
-}
-
-func (r *reader) guid() (string, types.AttributeValue) {
-	switch v := r.attrs[attrGUID].(type) {
-	case *types.AttributeValueMemberB:
-		return string(v.Value), v
-	case *types.AttributeValueMemberS:
-		return v.Value, v
-	case nil:
-		r.fail(attrGUID, "is missing")
-	default:
-		r.wrong(attrGUID, "B or S")
-	}
-	return "", nil
-}
-
-// text reads an optional string.
-func (r *reader) text(name string) string {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberS:
-		return v.Value
-	case nil:
-	default:
-		r.wrong(name, "S")
-	}
-	return ""
-}
-
-// bytes reads an optional binary value.
-func (r *reader) bytes(name string) []byte {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberB:
-		return v.Value
-	case nil:
-	default:
-		r.wrong(name, "B")
-	}
-	return nil
-}
-
-// time reads an optional time, in milliseconds since 1970.
-func (r *reader) time(name string) time.Time {
-	if r.attrs[name] == nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(min(r.whole(name), 1<<53)))
-}
-
-// whole reads a number that has to be there.
-func (r *reader) whole(name string) uint64 {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberN:
-		if n, err := strconv.ParseUint(v.Value, 10, 64); err == nil && n <= maxWhole {
-			return n
+		h.Asked = isAsked && asked == 0
+		h.Grant, h.Beat = grantOf(guid, 0)
+		rec.Holders = []recordlock.Holder{h}
+	} else {
+		rec.Token = driver.Token(r.whole(attrToken))
+		rec.Broken, _ = hint(attrs[attrBroken])
+		switch ms := r.whole(attrLease); {
+		case ms <= releasedLease: // a lease of 0 ms is none
+		case ms < closedLease && r.raw(attrShared) == guid:
+			rec.Mode, rec.Holders = r.sharing(rec.Token)
+		default:
+			if ms < closedLease {
+				h.Lease = time.Duration(ms) * time.Millisecond
+			}
+			h.Token, h.Asked = rec.Token, isAsked && asked == rec.Token
+			if h.Broken = rec.Broken != 0 && rec.Broken == rec.Token; h.Broken && r.raw(attrMarked) != "" {
+				guid = r.raw(attrMarked)
+			}
+			h.Grant, h.Beat = grantOf(guid, rec.Token)
+			rec.Holders = []recordlock.Holder{h}
 		}
-		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^62")
-	case nil:
-		r.fail(name, "is missing")
-	default:
-		r.wrong(name, "N")
 	}
-	return 0
+	rec.Version = v
+	rec.Rewrite = s.expirable(attrs)
+	if r.err == nil && s.opts.Mode == FailClosed && !v.tokenless {
+		r.fail(attrLease, "is there: the key is used with another mode than FailClosed")
+	}
+	return rec, r.err
+}
+
+// An entry of a shared item has the parts of a holder. It rises with each beat, above which is a broken one:
+//
+//	token (16)  [~ if it is broken]  beat (32)  lease, since, touched in ms  owner  data
+//
+// with a NUL between the last five.
+func entry(h *recordlock.Holder) types.AttributeValue {
+	mark := ""
+	if h.Broken {
+		mark = "~"
+	}
+	ms := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return binary(ordered(h.Token) + mark + h.Beat + strings.Join([]string{
+		ms(h.Lease.Milliseconds()), ms(h.Since.UnixMilli()), ms(h.Touched.UnixMilli()), h.Owner, string(h.Data),
+	}, "\x00"))
+}
+
+// ordered writes a token as 16 letters from A to P, which sort like the tokens.
+func ordered(t driver.Token) string {
+	var b [16]byte
+	for i := range b {
+		b[len(b)-1-i] = 'A' + byte(t>>(4*i)&15)
+	}
+	return string(b[:])
+}
+
+// readEntry reads an entry; false if it is none.
+func readEntry(grant string, v types.AttributeValue) (h recordlock.Holder, ok bool) {
+	b, _ := v.(*types.AttributeValueMemberB)
+	if b == nil || len(b.Value) < 16 || len(grant) != grantLen {
+		return h, false
+	}
+	for _, c := range b.Value[:16] {
+		h.Token = h.Token<<4 | driver.Token(c-'A')
+	}
+	var text string
+	text, h.Broken = strings.CutPrefix(string(b.Value[16:]), "~")
+	if len(text) < 32 {
+		return h, false
+	}
+	parts := strings.SplitN(text[32:], "\x00", 5)
+	if len(parts) != 5 {
+		return h, false
+	}
+	var ms [3]int64
+	for i := range ms {
+		n, err := strconv.ParseInt(parts[i], 10, 64)
+		if err != nil || n < 0 || n > 1<<53 {
+			return h, false
+		}
+		ms[i] = n
+	}
+	h.Grant, h.Beat, h.Owner = grant, text[:32], parts[3]
+	h.Lease = time.Duration(min(ms[0], closedLease)) * time.Millisecond
+	h.Since, h.Touched = time.UnixMilli(ms[1]), time.UnixMilli(ms[2])
+	if parts[4] != "" {
+		h.Data = []byte(parts[4])
+	}
+	return h, true
+}
+
+// sharing reads the holders of a shared item, the oldest grant first.
+func (r *reader) sharing(latest driver.Token) (m driver.Mode, holders []recordlock.Holder) {
+	m.Shared = true
+	if r.attrs[attrLimit] != nil {
+		m.Limit = int(r.whole(attrLimit))
+	}
+	asks := r.entries(attrAsks)
+	for grant, v := range r.entries(attrHolders) {
+		h, ok := readEntry(grant, v)
+		if !ok {
+			r.fail(attrHolders, "has an entry that cannot be read")
+			return m, nil
+		}
+		if h.Token == 0 { // of the first holder, and the item was not replaced since
+			h.Token = latest
+		}
+		h.Asked = asks[grant] != nil
+		holders = append(holders, h)
+	}
+	if len(holders) == 0 {
+		r.fail(attrHolders, "is empty")
+	}
+	sortHolders(holders)
+	return m, holders
+}
+
+// An intent is grant (32), beat (32), and lease, poll, limit in ms or permits; the limit is -1 for an exclusive waiter.
+func intent(i *recordlock.Intent) types.AttributeValue {
+	limit := -1
+	if i.Mode.Shared {
+		limit = i.Mode.Limit
+	}
+	return binary(i.Grant + i.Beat + strings.Join([]string{
+		strconv.FormatInt(i.Lease.Milliseconds(), 10), strconv.FormatInt(i.Poll.Milliseconds(), 10), strconv.Itoa(limit),
+	}, " "))
+}
+
+// readIntent reads an intent. One that cannot be read is none: it is a hint.
+func readIntent(b []byte) (i recordlock.Intent) {
+	if len(b) < 64 {
+		return i
+	}
+	var n [3]int64
+	parts := strings.Split(string(b[64:]), " ")
+	for k := range n {
+		var err error
+		if len(parts) != len(n) {
+			return i
+		}
+		if n[k], err = strconv.ParseInt(parts[k], 10, 64); err != nil || n[k] > closedLease {
+			return i
+		}
+	}
+	i.Lease, i.Poll = time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond
+	i.Mode = driver.Mode{Shared: n[2] >= 0, Limit: int(max(n[2], 0))}
+	i.Grant, i.Beat = string(b[:32]), string(b[32:64])
+	return i
 }

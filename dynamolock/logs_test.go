@@ -59,7 +59,7 @@ func TestLogs(t *testing.T) {
 		logtest.Want{Text: "request failed", Level: slog.LevelDebug, Attrs: "call table key error"},
 		logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "key owner token error"},
 		logtest.Want{
-			Text: "what a call may have left cannot be removed", Level: slog.LevelWarn, Attrs: "table key error",
+			Text: "an orphaned grant cannot be removed", Level: slog.LevelError, Attrs: "key error",
 		},
 	)
 }
@@ -114,7 +114,7 @@ func (c calls) Handle(_ context.Context, r slog.Record) error {
 
 // R14. A log handler is called with nothing locked: it may call the client, and one that is slow keeps nobody from a lock.
 func TestLogHandlerCallsTheClient(t *testing.T) {
-	const unknown, refused = "Time to Live is not known", "what a call may have left cannot be removed"
+	const unknown, refused = "Time to Live is not known", "an orphaned grant cannot be removed"
 	for _, text := range []string{unknown, refused} {
 		t.Run(text, func(t *testing.T) { // in real time: who waits for a mutex stops that of a bubble
 			h := newHarness(t, &dynamolock.Options{Mode: dynamolock.FailClosed})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -17,71 +16,6 @@ var lost = map[string]dynamofake.Fault{
 	"reset":   dynamofake.LoseReply(dynamofake.Reset()),
 	"silence": dynamofake.LoseReply(nil),
 	"500":     dynamofake.LoseReply(dynamofake.ServerError()),
-}
-
-// inEachLoss runs a test in virtual time in each of some modes, for each way to lose a reply.
-func inEachLoss(t *testing.T, modes []dynamolock.Mode, run func(t *testing.T, h *harness, fault dynamofake.Fault)) {
-	t.Helper()
-	for name, fault := range lost {
-		t.Run(name, func(t *testing.T) { inEach(t, modes, func(t *testing.T, h *harness) { run(t, h, fault) }) })
-	}
-}
-
-// If the reply to an acquisition is lost, the next try finds the key held under its own guid.
-func TestLostReplyToAcquire(t *testing.T) {
-	inEachLoss(t, allModes, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a := h.client(t)
-		a.conn.SetFault(on(acquire, 1, fault))
-		var lock *holdfast.Lock
-		d := took(func() { lock = a.hold(t, "k") })
-		if d > lease/4 {
-			t.Errorf("it took %v to get a free lock", d)
-		}
-		i := h.item("k")
-		if lock.Token() != tokenOf(i) {
-			t.Errorf("token %v, the item has %v", lock.Token(), tokenOf(i))
-		}
-		if left := time.Until(lock.Deadline()); left > lease-d && h.options.Mode == dynamolock.FailOpen {
-			t.Errorf("Deadline is %v away: counted from the second try, which changed nothing", left)
-		}
-		time.Sleep(3 * lease)
-		mustVerify(t, lock)
-	})
-}
-
-// One lost reply to a heartbeat, or to each, costs nothing.
-func TestLostReplyToHeartbeat(t *testing.T) {
-	inEachLoss(t, allModes[:1], func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		for range 4 {
-			a.conn.SetFault(on(beat, 1, fault))
-			time.Sleep(lease / 2)
-		}
-		mustVerify(t, lock)
-	})
-}
-
-func TestLostReplyToRelease(t *testing.T) {
-	inEachLoss(t, allModes, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		a.conn.SetFault(on(release, 1, fault))
-		mustRelease(t, lock)
-
-		// The next one has the key before the second try gets there.
-		lock = a.hold(t, "k")
-		waits := b.waits(t, "k")
-		time.Sleep(poll)
-		a.conn.SetFault(on(release, 1, dynamofake.LoseReply(nil)))
-		released := make(chan error)
-		go func() { released <- lock.Release(t.Context()) }()
-		next := <-waits
-		if err := <-released; err != nil {
-			t.Errorf("Release, and the next one was quick: %v", err)
-		}
-		mustVerify(t, next)
-	})
 }
 
 // A call that gives up during its write returns at once, and leaves nothing behind whenever that arrives.
@@ -112,28 +46,6 @@ func TestGiveUpWithAWriteUnderWay(t *testing.T) {
 		time.Sleep(lease)
 		if calls := a.conn.Calls(); len(calls) != 0 {
 			t.Errorf("two leases later, the client still asks: %v", calls)
-		}
-	})
-}
-
-// Close confirms what the client gave up just before.
-func TestCloseAfterGivingUp(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
-		ctx := within(t, 100*time.Millisecond)
-		_, _ = a.Acquire(ctx, "k")
-		a.close(t)
-		h.isFree(t, "k")
-
-		a = h.client(t)
-		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
-		ctx = within(t, 100*time.Millisecond)
-		_, _ = a.Acquire(ctx, "k")
-		a.conn.Cut()
-		closing := within(t, lease)
-		if err := a.Close(closing); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close, with an orphan that cannot be reached: %v", err)
 		}
 	})
 }

@@ -2,8 +2,6 @@ package dynamolock_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,8 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -61,50 +57,6 @@ func (o *observing) tokens() (tokens []holdfast.Token, last time.Time) {
 	return tokens, last
 }
 
-// What observers cost: one consistent read per poll, however many they are, and nothing when they have gone.
-func TestObserveCosts(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		a, o := h.client(t), h.client(t)
-		lock := a.hold(t, "k")
-		poll := o.Options().Poll
-		o.conn.ResetCounts()
-		all := make([]*observing, 1000)
-		for i := range all {
-			all[i] = o.observe(t, "k")
-		}
-		const polls = 60
-		time.Sleep(poll) // the first period is shorter
-		synctest.Wait()
-		began := o.conn.Calls()["GetItem"]
-		if began < 1 || began > 2 {
-			t.Errorf("%d reads within the first period", began)
-		}
-		time.Sleep(polls * poll)
-		synctest.Wait()
-		if n := o.requests(); n != began+polls {
-			t.Errorf("%d requests in %d polls", n-began, polls)
-		}
-		if read, write := o.conn.Consumed(); read != float64(began+polls) || write != 0 {
-			t.Errorf("%v read units, %v write units", read, write)
-		}
-		mustRelease(t, lock)
-		time.Sleep(poll)
-		for _, x := range all {
-			if told, _ := x.tokens(); len(told) != 2 || told[0] != lock.Token() || told[1] != 0 {
-				t.Fatalf("told %v", told)
-			}
-			x.end()
-		}
-		synctest.Wait()
-		o.conn.ResetCounts()
-		time.Sleep(10 * poll)
-		if n := o.requests(); n > 0 {
-			t.Errorf("%d requests after the last observer has gone", n)
-		}
-	})
-}
-
 // A silent holder is told of until the end of its lease, and not a poll longer; whoever was told that it is gone can
 // have the key at once.
 func TestObserveExpiry(t *testing.T) {
@@ -135,21 +87,6 @@ func TestObserveExpiry(t *testing.T) {
 		time.Sleep(2 * lease)
 		if told, _ := o.tokens(); len(told) != 4 || told[3] != next.Token() {
 			t.Errorf("told %v", told)
-		}
-		o.end()
-	})
-}
-
-// The end of a silent holder is told when its lease is over, however long the poll period is.
-func TestObserveExpiryBetweenPolls(t *testing.T) {
-	bubble(t, dynamolock.Options{Poll: lease * 3 / 4}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		h.set("k", npm("7", fmt.Sprint(lease.Milliseconds()), "x"))
-		o := h.client(t).observe(t, "k")
-		_, seen := o.tokens()
-		time.Sleep(2 * lease)
-		if told, at := o.tokens(); len(told) != 2 || at.Sub(seen) != lease {
-			t.Errorf("told %v, after %v; the lease is %v", told, at.Sub(seen), lease)
 		}
 		o.end()
 	})
@@ -189,56 +126,7 @@ func TestObserveAfterAPause(t *testing.T) {
 	})
 }
 
-// Through throttling, outages and lost replies the observer goes on, and is told what came of it.
-func TestObserveGoesOn(t *testing.T) {
-	forEach(t, map[string]dynamofake.Fault{
-		"lost requests": dynamofake.Drop(),
-		"lost replies":  dynamofake.LoseReply(nil),
-		"refused":       dynamofake.Refuse(),
-		"throttled":     dynamofake.Fail(&types.ProvisionedThroughputExceededException{}),
-	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a, b := h.client(t), h.client(t)
-		o := b.observe(t, "k")
-		time.Sleep(time.Second) // it has told that nobody holds the key
-		lock := a.hold(t, "k")
-		time.Sleep(b.Options().Poll)
-		b.conn.SetFault(always(fault))
-		time.Sleep(2 * lease)
-		mustRelease(t, lock)
-		lock = a.hold(t, "k")
-		b.conn.SetFault(nil)
-		time.Sleep(2 * lease)
-		told, _ := o.tokens()
-		if told = slices.Compact(told); len(told) != 3 || told[2] != lock.Token() { // Stale or not
-			t.Errorf("told %v, the holder is %v", told, lock.Token())
-		}
-		o.end()
-	})
-}
-
-// What no further try would change ends it.
-func TestObserveEnds(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.set("corrupt", item{"guid": n("1")})
-		b := h.client(t)
-		for _, key := range []string{"corrupt", "denied"} {
-			if key == "denied" {
-				b.conn.SetFault(always(dynamofake.Fail(&smithy.GenericAPIError{Code: "AccessDeniedException"})))
-			}
-			pairs := 0
-			var err error
-			for _, err = range b.Observe(within(t, time.Hour), key) {
-				pairs++
-			}
-			var corrupt *dynamolock.ItemError
-			if pairs != 1 || !errors.Is(err, holdfast.ErrDenied) && !errors.As(err, &corrupt) {
-				t.Errorf("%s: %d pairs, %v", key, pairs, err)
-			}
-		}
-	})
-}
-
-// TestObserveStrangers tests hazard D34: another program's holder is silent for a lease, so that the key could be had, and
+// TestObserveStrangers: another program's holder is silent for a lease, so that the key could be had, and
 // goes on when nobody has taken it; and one begins to count at 1, since the item was deleted.
 func TestObserveStrangers(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
@@ -258,32 +146,6 @@ func TestObserveStrangers(t *testing.T) {
 		if told, _ := o.tokens(); !slices.Equal(told, []holdfast.Token{0, 7, 0, 7, 1}) {
 			t.Errorf("told %v of a holder that counts from 1", told)
 		}
-		o.end()
-	})
-}
-
-// A break gives a grant another name until its lease is over. To observers it is the same.
-func TestObserveABreak(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		o := b.observe(t, "k")
-		time.Sleep(2 * b.Options().Poll)
-		a.conn.SetFault(always(dynamofake.Fail(dynamofake.Throttled()))) // it does not hear of the break
-		info, err := b.Inspect(t.Context(), "k")
-		if err == nil {
-			err = b.Break(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * lease)
-		if told, _ := o.tokens(); !slices.Equal(told, []holdfast.Token{lock.Token(), 0}) {
-			t.Errorf("told %v", told)
-		}
-		a.conn.SetFault(nil)
-		time.Sleep(lease)
-		_ = lock.Release(t.Context()) // Close would tell what this tells
 		o.end()
 	})
 }

@@ -199,8 +199,8 @@ func TestNewFails(t *testing.T) {
 				_, err := dynamolock.New(t.Context(), a.conn, &dynamolock.Options{Table: tableName})
 				return err
 			},
-			"UpdateItem": func(ctx context.Context) error { _, err := a.Acquire(ctx, "k"); return err },
-			"GetItem":    func(ctx context.Context) error { _, err := a.Inspect(ctx, "k"); return err },
+			"Item":    func(ctx context.Context) error { _, err := a.Acquire(ctx, "k"); return err },
+			"GetItem": func(ctx context.Context) error { _, err := a.Inspect(ctx, "k"); return err },
 		} {
 			var err error
 			d := took(func() { err = call(within(t, lease)) })

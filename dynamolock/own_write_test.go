@@ -2,14 +2,12 @@ package dynamolock_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -27,35 +25,7 @@ func (c *client) taking(t *testing.T, opts ...holdfast.Option) <-chan error {
 	return result
 }
 
-// D60. A waiter's first write has no answer and is late; its second is refused, over a holder that then releases; and the first is
-// carried out. The waiter has the key.
-func TestWaiterMeetsItsLateWrite(t *testing.T) {
-	for name, opts := range map[string][]holdfast.Option{"exclusive": nil, "permit": {holdfast.WithLimit(1)}} {
-		for _, mode := range allModes {
-			if opts != nil && mode != dynamolock.FailOpen {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s/%v", name, mode), func(t *testing.T) {
-				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.pair(t)
-					held := a.hold(t, "k", opts...)
-					time.Sleep(time.Second)
-					const late = 3 * time.Second
-					b.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(late, io.ErrUnexpectedEOF)))
-					taken := b.taking(t, opts...)
-					time.Sleep(late - 30*time.Millisecond)
-					mustRelease(t, held)
-					released := time.Now()
-					if err := <-taken; err != nil || time.Since(released) > lease/2 {
-						t.Errorf("after %v: %v", time.Since(released), err)
-					}
-				})
-			})
-		}
-	}
-}
-
-// D60. The same, and another of its client is before it in the line by then.
+// The same, and another of its client is before it in the line by then.
 func TestSecondInLineMeetsItsLateWrite(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)

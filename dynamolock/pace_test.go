@@ -1,15 +1,11 @@
 package dynamolock_test
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -68,50 +64,6 @@ func TestTransactionConflicts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// ... and a time with nothing but conflicts is no outage.
-func TestNothingButConflicts(t *testing.T) {
-	bubble(t, dynamolock.Options{OnEvent: calm(t)}, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		time.Sleep(lease)
-		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if purposeOf(op) == "" {
-				return dynamofake.Fault{}
-			}
-			return dynamofake.Fail(dynamofake.TransactionConflict())
-		})
-		if _, err := a.TryAcquire(t.Context(), "other", once); !errors.Is(err, holdfast.ErrDisconnected) {
-			t.Errorf("%v, want ErrDisconnected", err)
-		}
-		time.Sleep(lease / 4)
-		a.conn.SetFault(nil)
-		time.Sleep(lease)
-		mustLive(t, lock)
-	})
-}
-
-// A holder keeps its lock even if its own transactions keep its item busy most of the time.
-func TestBusyItem(t *testing.T) {
-	bubble(t, dynamolock.Options{OnEvent: calm(t)}, func(t *testing.T, h *harness) {
-		h.db.TransactTime = 7 * time.Millisecond
-		a := h.client(t)
-		lock := a.hold(t, "k")
-		check := a.check(t, lock)
-		var done, refused int
-		for began := time.Now(); time.Since(began) < lease; time.Sleep(10 * time.Millisecond) {
-			_, err := h.db.Client().TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
-				TransactItems: []types.TransactWriteItem{{ConditionCheck: check}},
-			})
-			if done++; err != nil {
-				refused++
-			}
-		}
-		if err := lock.Err(); err != nil || refused > 0 {
-			t.Errorf("%v; %d of %d transactions failed", err, refused, done)
-		}
-	})
 }
 
 // Ten connections that die silently, one after the other, cost no lock.

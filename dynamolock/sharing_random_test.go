@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,27 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
-
-// Clients share a key through faults of all kinds, and break and reclaim each other's grants. No two grants that exclude
-// each other are live at a time, tokens rise, and nothing is left in the end. HOLDFAST_SEEDS is how many times;
-// the seed fixes what they do, but not the delays that the clients choose.
-func TestRandomSharing(t *testing.T) {
-	seeds := 3
-	if n, err := strconv.Atoi(os.Getenv("HOLDFAST_SEEDS")); err == nil {
-		seeds = n
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			alone(t, dynamolock.Options{TrustLocalTime: seed%5 == 4}, func(t *testing.T, h *harness) {
-				c := &mob{harness: h, random: rand.New(rand.NewPCG(uint64(seed), 1))}
-				if seed%2 == 1 {
-					c.limit = 1 + c.roll(3)
-				}
-				c.run(t)
-			})
-		})
-	}
-}
 
 // A mob is what several clients do with one key.
 type mob struct {

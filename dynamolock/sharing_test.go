@@ -1,7 +1,6 @@
 package dynamolock_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"strconv"
@@ -19,43 +18,6 @@ import (
 )
 
 var shared = holdfast.WithShared()
-
-// What each step of sharing costs: one call, if the client knows that the key is shared.
-func TestCostOfSharing(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		a, b := h.pair(t)
-		var first, second *holdfast.Lock
-		one := map[string]int{"UpdateItem": 1}
-		for _, step := range []struct {
-			name  string
-			of    *client
-			do    func()
-			calls map[string]int
-		}{
-			{"the first reader", a, func() { first = a.hold(t, "k", shared) }, one},
-			{"the second, who does not know", b, func() { second = b.hold(t, "k", shared) }, map[string]int{"UpdateItem": 2}},
-			{"a heartbeat of each", a, func() { time.Sleep(lease / 4) }, one},
-			{"release of one of two", a, func() { mustRelease(t, first) }, one},
-			{"again", a, func() { first = a.hold(t, "k", shared) }, one},
-			{"a third of the same client", a, func() { mustRelease(t, a.hold(t, "k", shared)) }, map[string]int{"UpdateItem": 2}},
-			{"release of one of two again", a, func() { mustRelease(t, first) }, one},
-			{"a heartbeat of the other", b, func() { time.Sleep(lease / 4) }, one},
-			{"release of the last", b, func() { mustRelease(t, second) }, one},
-			{"a reader of a free key", b, func() { second = b.hold(t, "k", shared) }, one},
-			{"a try of a writer", a, func() { _, _ = a.TryAcquire(t.Context(), "k") }, map[string]int{"GetItem": 1}},
-			{"release", b, func() { mustRelease(t, second) }, one},
-			{"a permit", b, func() { second = b.hold(t, "k", holdfast.WithLimit(3)) }, one},
-			{"its release", b, func() { mustRelease(t, second) }, one},
-		} {
-			step.of.conn.ResetCounts()
-			step.do()
-			if calls := step.of.conn.Calls(); !maps.Equal(calls, step.calls) {
-				t.Errorf("%s: %v, want %v", step.name, calls, step.calls)
-			}
-		}
-	})
-}
 
 // An exclusive lock leaves nothing of those who shared the key before it, nor does the release of the last of them.
 func TestSharedItem(t *testing.T) {
@@ -135,76 +97,6 @@ func (h *harness) arrives(t *testing.T, in *dynamodb.UpdateItemInput) {
 	if !errors.As(err, &refused) {
 		t.Errorf("the copy: %v, want that its condition fails; %v", err, h.item("k"))
 	}
-}
-
-// A copy of a request to join that arrives when its grant is over makes no entry that nobody renews: a writer would wait
-// for that, and a permit be lost, for a lease.
-func TestLateJoin(t *testing.T) {
-	forEach(t, map[string]func(*testing.T, *harness, *client, *client){
-		"the others go on": func(*testing.T, *harness, *client, *client) {},
-		"another joins": func(t *testing.T, h *harness, _, b *client) {
-			h.client(t).hold(t, "k", shared)
-		},
-		"a writer, and readers again": func(t *testing.T, h *harness, opener, b *client) {
-			c := h.client(t)
-			c.breakIt(t, "k", true)
-			mustRelease(t, c.hold(t, "k"))
-			time.Sleep(lease / 2) // who was broken knows
-			c.hold(t, "k", shared)
-		},
-	}, func(t *testing.T, h *harness, then func(*testing.T, *harness, *client, *client)) {
-		a, b := h.pair(t)
-		a.hold(t, "k", shared)
-		joins := copyOf(b, isJoin)
-		lock := b.hold(t, "k", shared)
-		join := <-joins
-		h.arrives(t, join) // while it holds
-		mustRelease(t, lock)
-		then(t, h, a, b)
-		h.arrives(t, join)
-	})
-}
-
-// A reader's request to join got no answer, another joins, and then its client reads its entry. The reader has the key, by
-// the token of its own entry. It does not ask again: that request would have seen its own token, and could be carried out
-// when the grant is over.
-func TestJoinIsNotSentAgain(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b, c := h.client(t), h.client(t), h.client(t)
-		a.hold(t, "k", shared)
-		joins := 0
-		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if in, ok := op.Input.(*dynamodb.UpdateItemInput); ok && isJoin(*in.UpdateExpression) {
-				if joins++; joins == 1 {
-					return dynamofake.LoseReply(dynamofake.Reset())
-				}
-			}
-			return dynamofake.Fault{}
-		})
-		sent := time.Now()
-		granted := make(chan *holdfast.Lock, 1)
-		go func() { granted <- b.hold(t, "k", shared) }()
-		time.Sleep(20 * time.Millisecond)
-		other := c.hold(t, "k", shared)
-		if _, err := b.TryAcquire(t.Context(), "k"); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("a writer: %v, want ErrHeld", err)
-		}
-		lock := <-granted
-		if joins != 1 {
-			t.Errorf("%d requests to join", joins)
-		}
-		if lock.Token() == other.Token() {
-			t.Errorf("two readers have token %d", lock.Token())
-		}
-		if most := lease - lease/20 + 10*time.Millisecond; lock.Deadline().After(sent.Add(most)) { // less the margin; it asks twice
-			t.Errorf("the lease counts from a later request than the one that joined: until %v, the first was sent at %v", lock.Deadline(), sent)
-		}
-		mustVerify(t, lock)
-		mustRelease(t, lock)
-		if n := len(h.item("k")["holdfastHolders"].(*types.AttributeValueMemberM).Value); n != 2 {
-			t.Errorf("%d holders, want 2", n)
-		}
-	})
 }
 
 // A late copy of a reader's heartbeat changes nothing, while it holds and afterwards.
@@ -301,36 +193,6 @@ func TestConditionCheckOfAReader(t *testing.T) {
 	})
 }
 
-// What a call that was given up has joined is given back.
-func TestGivenUpJoin(t *testing.T) {
-	forEach(t, map[string]dynamofake.Fault{
-		"slow":     dynamofake.DelayReply(time.Second),
-		"late":     dynamofake.Delay(time.Second),
-		"no reply": dynamofake.LoseReply(nil),
-	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k", shared)
-		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if in, ok := op.Input.(*dynamodb.UpdateItemInput); ok && isJoin(*in.UpdateExpression) {
-				return fault
-			}
-			return dynamofake.Fault{}
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err := b.Acquire(ctx, "k", shared); err == nil {
-			t.Fatal("granted")
-		}
-		time.Sleep(lease)
-		if n := len(h.item("k")["holdfastHolders"].(*types.AttributeValueMemberM).Value); n != 1 {
-			t.Errorf("%d holders, want 1", n)
-		}
-		mustVerify(t, lock)
-		mustRelease(t, lock)
-		h.isFree(t, "k")
-	})
-}
-
 // An item of which the map cannot be read is neither taken nor changed.
 func TestCorruptSharing(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
@@ -338,9 +200,8 @@ func TestCorruptSharing(t *testing.T) {
 		a.hold(t, "k", shared)
 		good := h.item("k")
 		for name, v := range map[string]types.AttributeValue{
-			"holdfastHolders":     s("none"),
-			"holdfastTokens":      nil,
-			"holdfastOpenedToken": s("1"),
+			"holdfastHolders": s("none"),
+			"holdfastAsked":   nil,
 		} {
 			bad := maps.Clone(good)
 			if bad[name] = v; v == nil {
@@ -374,36 +235,5 @@ func TestPermitOfTheDead(t *testing.T) {
 		mustVerify(t, live)
 		a.conn.Heal()
 		time.Sleep(lease)
-	})
-}
-
-// The heartbeats of as many as may share a key are within what DynamoDB carries out for one item, 1000 units a second,
-// with as much left for those that come and go.
-func TestBudgetOfSharing(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
-		a := h.client(t)
-		heartbeat := a.Options().Heartbeat
-		for n := 1; n <= holdfast.MaxLimit; n++ {
-			a.hold(t, "k", shared)
-			switch n {
-			case 10, holdfast.MaxLimit: // docs/dynamodb.md has more
-				time.Sleep(heartbeat) // until all have had their first
-				a.conn.ResetCounts()
-				time.Sleep(heartbeat)
-				_, units := a.conn.Consumed()
-				each := units / heartbeat.Seconds()
-				t.Logf("%d holders: %v units a heartbeat, %v a second in all", n, units/float64(n), each)
-				if each > 500 {
-					t.Errorf("%d holders: %v units a second", n, each)
-				}
-			}
-		}
-		if _, err := h.client(t).TryAcquire(t.Context(), "k", shared); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("one more than may share a key: %v, want ErrHeld", err)
-		}
-		if _, err := h.client(t).TryAcquire(t.Context(), "k2", holdfast.WithLimit(holdfast.MaxLimit+1)); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("a limit of more: %v, want ErrInvalid", err)
-		}
 	})
 }

@@ -2,11 +2,9 @@ package dynamolock
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // fillTimes refuses durations that do not go together, and fills in the defaults.
@@ -79,102 +77,15 @@ func roundsOf(ctx context.Context) int {
 	return 2
 }
 
-// times are the durations that follow from a client's options.
-type times struct {
-	// hold is the length of the lease of a hold.
-	hold time.Duration
-
-	// beats are the delays after failed heartbeats; calls, those after other failed
-	// requests. After a failed try to acquire, the caller's Retry decides.
-	beats, calls backoff.Policy
-
-	// streaks are the pauses between writes that fail and are wanted by several calls. They
-	// are short, since a call that may not write cannot say yet that it has failed.
-	streaks backoff.Policy
-
-	// firstProbe is the time from the beginning of an outage to the first probe. It
-	// doubles from probe to probe, up to maxProbe.
-	firstProbe, maxProbe time.Duration
-
-	// look is the time from one look at a key to the next. It bounds what a program costs
-	// that tries again and again.
-	look time.Duration
-
-	// late is how long after giving up a request the client expects that it may still be
-	// carried out. A grant that is made even later ends with its lease, which nobody
-	// renews; where locks have no lease, DynamoDB refuses such a late request.
-	late time.Duration
-
-	// undo are the delays between reads of a key that may have a leftover, as long as they
-	// show none; undoFailed, those after a failure.
-	undo, undoFailed backoff.Policy
-
-	// close bounds the wait for leftovers when the client closes; closeAgain is the time
-	// from one round of reads to the next until then.
-	close, closeAgain time.Duration
-}
-
-// forever stands in for the lease of a lock that never expires.
-const forever = time.Duration(math.MaxInt64 / 4)
-
 // signed is how long DynamoDB accepts a request after it was signed: the signature
 // contains the time, by the client's clock, as corrected by the SDK.
 const signed = 15 * time.Minute
 
-// maxPause is the longest pause in a streak.
-const maxPause = 2 * time.Second
-
-// patient is the longest time from one try of a call, or to find out whether an outage is over, to the next, however long leases are.
-const patient = 30 * time.Second
-
-func timesOf(o *Options) times {
-	t := times{
-		hold:       o.Lease,
-		beats:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, o.Heartbeat/4)},
-		calls:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, min(o.Heartbeat, patient))},
-		streaks:    backoff.Policy{Initial: min(o.RetryDelay, maxPause), Max: min(o.Heartbeat, maxPause)},
-		firstProbe: o.Poll,
-		maxProbe:   max(o.Poll, min(o.Heartbeat, patient)),
-		look:       min(o.Poll/10, 100*time.Millisecond),
-		late:       o.Lease,
-		undo:       backoff.Policy{Initial: 4 * o.RetryDelay, Max: max(4*o.RetryDelay, o.Lease/4)},
-		undoFailed: backoff.Policy{Initial: o.RetryDelay, Max: o.Lease / 4},
-		close:      2 * o.Lease,
-		closeAgain: o.Lease / 8,
+// late is how long after a request was given up it may still be carried out. A grant that is made even later ends with its lease, which
+// no client renews; where locks have no lease, DynamoDB refuses such a late request.
+func (o *Options) late() time.Duration {
+	if o.Mode == FailOpen {
+		return o.Lease
 	}
-	if o.Mode != FailOpen {
-		t.hold = forever
-		t.late = signed
-		t.undo.Max = max(t.undo.Max, time.Minute)
-	}
-	return t
-}
-
-// firstBeat returns how long after the grant of a client's n-th lock the first
-// heartbeat is due. The multiples of the golden ratio, less their whole parts, fill the
-// period evenly, however many locks there are and however suddenly they came.
-func firstBeat(period time.Duration, n uint64) time.Duration {
-	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
-	part := float64(n*golden) / (1 << 64)
-	return time.Duration((1 - part) * float64(period))
-}
-
-// minBeatTimeout is enough to make a connection and send a request on it, within
-// a region.
-const minBeatTimeout = 250 * time.Millisecond
-
-// beatTimeout returns the time limit of a heartbeat: an eighth of the usual one after
-// each of the first silences in a row, and all of it after ten; but never less than
-// some times what slow answers have taken.
-func beatTimeout(usual time.Duration, silent int, slow time.Duration) time.Duration {
-	part := usual
-	switch {
-	case silent < 4:
-		part = usual / 8
-	case silent < 8:
-		part = usual / 4
-	case silent < 10:
-		part = usual / 2
-	}
-	return min(usual, max(part, minBeatTimeout, 3*slow))
+	return signed
 }

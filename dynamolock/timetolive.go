@@ -42,56 +42,56 @@ const (
 
 // foreignTTL returns the attribute that the table's Time to Live uses, if it is not the
 // client's own and can be removed; "" if there is none.
-func (e *engine) foreignTTL() string {
-	e.ttl.mu.Lock()
-	defer e.ttl.mu.Unlock()
-	return e.ttl.attribute
+func (s *store) foreignTTL() string {
+	s.ttl.mu.Lock()
+	defer s.ttl.mu.Unlock()
+	return s.ttl.attribute
 }
 
 // lookAtTTL looks at the table's Time to Live in the background, if a look is due.
-func (e *engine) lookAtTTL() {
-	now := e.host.Now()
-	e.ttl.mu.Lock()
-	defer e.ttl.mu.Unlock()
-	if !e.ttl.looking && now.Sub(e.ttl.again) >= 0 {
-		e.ttl.looking = e.tasks.Go(func(context.Context) { e.learnTTL(e.tasks.Open()) })
+func (s *store) lookAtTTL() {
+	now := s.host.Now()
+	s.ttl.mu.Lock()
+	defer s.ttl.mu.Unlock()
+	if !s.ttl.looking && now.Sub(s.ttl.again) >= 0 {
+		s.ttl.looking = s.tasks.Go(func(context.Context) { s.learnTTL(s.tasks.Open()) })
 	}
 }
 
 // learnTTL looks at the table's Time to Live, by one request. If that fails, locking goes
 // on.
-func (e *engine) learnTTL(ctx context.Context) {
-	attempt, cancel := context.WithTimeout(ctx, e.opts.Timeout)
-	out, err := e.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &e.opts.Table}, e.reach.once)
+func (s *store) learnTTL(ctx context.Context) {
+	attempt, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	out, err := s.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &s.opts.Table}, s.reach.once)
 	cancel()
 	if err == nil {
-		e.dated(out)
+		s.dated(out)
 	}
 	name := ""
 	if err == nil && out.TimeToLiveDescription != nil && out.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
 		name = aws.ToString(out.TimeToLiveDescription.AttributeName)
 	}
-	if name == e.opts.TTLAttribute {
+	if name == s.opts.TTLAttribute {
 		name = ""
 	}
-	needed := name != "" && e.opts.Keys.checkFree("", name) != nil
+	needed := name != "" && s.opts.Keys.checkFree("", name) != nil
 	news := needed || err != nil && ctx.Err() == nil
 	removable := name
 	if needed {
 		removable = ""
 	}
-	e.ttl.learned(e.host.Now(), removable, err)
+	s.ttl.learned(s.host.Now(), removable, err)
 	switch {
-	case !news || e.ttl.told.Swap(true):
+	case !news || s.ttl.told.Swap(true):
 	case needed:
-		e.host.Logger().Warn("Time to Live goes by an attribute that locks need", "table", e.opts.Table, "attribute", name)
+		s.host.Logger().Warn("Time to Live goes by an attribute that locks need", "table", s.opts.Table, "attribute", name)
 	default:
 		level := slog.LevelWarn
 		var api smithy.APIError
 		if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
 			level = slog.LevelDebug // a server without Time to Live is no danger
 		}
-		e.host.Logger().Log(ctx, level, "Time to Live is not known", "table", e.opts.Table, "error", err)
+		s.host.Logger().Log(ctx, level, "Time to Live is not known", "table", s.opts.Table, "error", err)
 	}
 }
 
@@ -113,15 +113,24 @@ func (t *timeToLive) learned(now driver.Instant, attribute string, err error) {
 
 // expire sets when Time to Live may delete the item, or removes that time if it never
 // may. It removes a time that another client wrote to another attribute.
-func (e *engine) expire(x *expression, now driver.Instant, ever bool) {
-	switch own := e.opts.TTLAttribute; {
+func (s *store) expire(x *expression, now driver.Instant, ever bool) {
+	switch own := s.opts.TTLAttribute; {
 	case own == "":
 	case ever:
-		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(e.calendar.now(now).Add(e.opts.TTL))))
+		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(s.calendar.now(now).Add(s.opts.TTL))))
 	default:
 		x.removes = append(x.removes, x.alias(aliasTTL, own))
 	}
-	if foreign := e.foreignTTL(); foreign != "" {
+	if foreign := s.foreignTTL(); foreign != "" {
 		x.removes = append(x.removes, x.alias(aliasForeignTTL, foreign))
 	}
+}
+
+// expirable reports whether an item of a lock that never expires has an attribute by which Time to Live may delete it.
+func (s *store) expirable(attrs attributes) bool {
+	if s.opts.Mode == FailOpen {
+		return false
+	}
+	foreign := s.foreignTTL()
+	return foreign != "" && attrs[foreign] != nil || s.opts.TTLAttribute != "" && attrs[s.opts.TTLAttribute] != nil
 }

@@ -20,16 +20,9 @@ type (
 	Batches         struct{} // zkconn
 	Wire            struct{} // zkconn
 	Link            struct{} // zkconn
-	Streaks         struct{} // dynamolock
-	Lines           struct{} // dynamolock
-	Turns           struct{} // dynamolock
-	Grants          struct{} // dynamolock
+	Heartbeats      struct{} // recordlock
+	Records         struct{} // recordlock: the engine
 	TimeToLive      struct{} // dynamolock
-	Heartbeats      struct{} // dynamolock
-	Leftovers       struct{} // dynamolock
-	Limiter         struct{} // dynamolock
-	Health          struct{} // dynamolock
-	Pulse           struct{} // dynamolock
 	Calendar        struct{} // dynamolock
 	Lease           struct{} // driver
 	Tasks           struct{} // driver/task
@@ -51,18 +44,11 @@ func (Watches) rank() int         { return 12 }
 func (Batches) rank() int         { return 13 }
 func (Wire) rank() int            { return 15 }
 func (Link) rank() int            { return 16 }
-func (Streaks) rank() int         { return 17 }
-func (Lines) rank() int           { return 18 }
-func (Turns) rank() int           { return 19 }
-func (Grants) rank() int          { return 20 }
-func (TimeToLive) rank() int      { return 21 }
-func (Heartbeats) rank() int      { return 22 }
-func (Leftovers) rank() int       { return 23 }
-func (Limiter) rank() int         { return 24 }
-func (Health) rank() int          { return 25 }
-func (Pulse) rank() int           { return 26 }
-func (Calendar) rank() int        { return 27 }
-func (Lease) rank() int           { return 28 }
-func (Tasks) rank() int           { return 29 }
-func (Feed) rank() int            { return 30 }
-func (Pump) rank() int            { return 31 }
+func (Heartbeats) rank() int      { return 17 }
+func (Records) rank() int         { return 18 }
+func (TimeToLive) rank() int      { return 19 }
+func (Calendar) rank() int        { return 20 }
+func (Lease) rank() int           { return 21 }
+func (Tasks) rank() int           { return 22 }
+func (Feed) rank() int            { return 23 }
+func (Pump) rank() int            { return 24 }

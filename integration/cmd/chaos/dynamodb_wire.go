@@ -272,9 +272,9 @@ func purposeOf(r faulthttp.Request) string {
 
 func purposeOfUpdate(expression string) string {
 	switch {
-	case strings.Contains(expression, "if_not_exists"), strings.Contains(expression, "#fencingToken + "):
+	case strings.Contains(expression, "#fencingToken = "):
 		return aGrant
-	case strings.Contains(expression, "#holdfastFreedToken = "): // one leaves those who share the key
+	case strings.Contains(expression, "#holdfastHolders = "): // without a new token: a holder leaves a shared key
 		return aRelease
 	case strings.Contains(expression, "#guid = "):
 		return aBeat

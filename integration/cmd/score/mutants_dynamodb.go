@@ -1,272 +1,106 @@
 package main
 
-// What dynamolock does against the hazards of DynamoDB, taken out; see mutants_sharing.go for those of shared keys.
+const (
+	recordAcquire   = "internal/recordlock/acquire.go"
+	recordWrite     = "internal/recordlock/write.go"
+	recordHold      = "internal/recordlock/hold.go"
+	recordHeartbeat = "internal/recordlock/heartbeat.go"
+	recordDebt      = "internal/recordlock/debt.go"
+	recordLine      = "internal/recordlock/line.go"
+	recordObserve   = "internal/recordlock/observe.go"
+	recordSeen      = "internal/recordlock/observation.go"
+	recordEngine    = "internal/recordlock/engine.go"
+	dynamoWrites    = "dynamolock/writes.go"
+)
+
+// What recordlock and dynamolock do against the hazards of DynamoDB, taken out.
 var dynamoDBMutants = []mutant{
-	{"D1", "an acquisition does not recognise its own item", dynamoDB, change{
-		"dynamolock/acquire.go",
-		`	case c.owns(r.old):
-		return outcome`,
-		`	case false:
-		return outcome`,
+	{"D1", "a grant whose reply was lost is not recognised", dynamoDB, change{
+		recordAcquire, "	case own != nil:\n		return c.confirm(ctx, own)\n", "",
 	}, nil},
 	{"D1", "a release that was carried out without a reply counts as a loss", dynamoDB, change{
-		"dynamolock/hold.go",
-		`if unanswered && !h.brokenIn(old)`,
-		`if false && unanswered && !h.brokenIn(old)`,
+		recordHold, "gone != nil && why == nil && !released {", "gone != nil && why == nil && (true || !released) {",
 	}, nil},
-
-	{"D2", "a heartbeat revives what was released", dynamoDB, change{
-		"dynamolock/writes.go",
-		`	x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))
-	x.set(attrGUID, guid)`,
-		`	x.cond = all(h.unchanged(x), x.atMost(attrGUID, guid))
-	x.set(attrLease, h.leaseValue())
-	x.set(attrGUID, guid)`,
+	{"D2", "a beat may be sent after the release", dynamoDB, change{
+		recordHeartbeat, "	if idle != nil {\n		<-idle\n	}\n	return h.gone", "	_ = idle\n	return h.gone",
+	}, []change{
+		{recordHeartbeat, "	if h.cancel != nil {\n		h.cancel()\n	}\n", ""},
+		{dynamoWrites, "x.cond = all(x.live(), x.is(attrToken, token(h.Token)), x.cond)", "x.set(attrLease, number(h.Lease.Milliseconds()))"},
+	}},
+	{"D3", "one failed beat is the last", dynamoDB, change{
+		recordHeartbeat, "if h.gone == nil && live {", "if h.gone == nil && live && err == nil {",
 	}, nil},
-	{"D4", "one failed heartbeat is taken for a lost lock", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`			h.tell(sent, err)
-			h.host.Logger()`,
-		`			h.lose(driver.ErrTakenOver)
-			h.host.Logger()`,
+	{"D4", "wall clocks of two machines are compared", dynamoDB, change{
+		recordSeen, "if e.opts.TrustLocalTime && !h.Touched.IsZero() {", "if !h.Touched.IsZero() {",
 	}, nil},
-	{"D4", "one failed heartbeat is the last", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`if h.lost == nil && live {`,
-		`if h.lost == nil && live && err == nil {`,
+	{"D4", "a beat renews the lease from its reply on", dynamoDB, change{
+		recordHeartbeat, "				h.lease.Renew(sent)", "				h.lease.Renew(h.host.Now())",
 	}, nil},
-	{"D5", "the clocks of two machines are compared", dynamoDB, change{
-		"dynamolock/observation.go",
-		`if e.opts.TrustLocalTime && !o.item.touched.IsZero() {`,
-		`if !o.item.touched.IsZero() {`,
+	{"D4", "a grant counts from its reply on", dynamoDB, change{
+		recordHold, "	h.lease.Renew(sent)\n	h.heard = sent", "	h.lease.Renew(c.host.Now())\n	h.heard = sent",
 	}, nil},
-	{"D5", "a heartbeat renews the lease from its reply on", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`		h.renewed(sent)
-		h.heard = sent`,
-		`		h.renewed(h.host.Now())
-		h.heard = sent`,
+	{"D4", "an observer counts a lease from before the read", dynamoDB, change{
+		recordSeen, "left := h.Lease - now.Sub(o.since[h.Beat])", "left := h.Lease - now.Sub(o.since[h.Beat]) - e.opts.Poll",
 	}, nil},
-	{"D5", "a grant counts from the reply on", dynamoDB, change{
-		"dynamolock/acquire.go",
-		`	h.lease.Renew(sent)
-	return h`,
-		`	h.lease.Renew(c.host.Now())
-	return h`,
+	{"D4", "a beat that is confirmed after the lease revives it", dynamoDB, change{
+		recordHeartbeat, "		err = h.renew(ctx, began, c)", "		err = h.renew(ctx, began, c)\n	} else {\n		err = h.renew(ctx, began, c)",
 	}, nil},
-	{"D5", "an observer counts a lease from before the last read", dynamoDB, change{
-		"dynamolock/observation.go",
-		`left := o.item.lease - now.Sub(o.since)`,
-		`left := o.item.lease - now.Sub(o.since) - e.opts.Poll`,
+	{"D5", "a call that was given up leaves its grant", dynamoDB, change{
+		recordDebt, "	if len(open) == 0 && !owed {", "	if open = nil; !owed || owed {",
 	}, nil},
-
-	{"D6", "a request of a grant that is over takes the key again", dynamoDB, change{
-		"dynamolock/writes.go",
-		`		"NOT " + x.begins(c.grant),
-	}, further...)`,
-		`	}, further...)`,
+	{"D5", "a write without an answer is looked for once", dynamoClosed, change{
+		recordDebt, "case len(d.open) == 0, age >= e.opts.Late,", "case true, age >= e.opts.Late,",
 	}, nil},
-	{"D6", "what a call takes after it was given up stays taken", dynamoDB, change{
-		"dynamolock/acquire.go",
-		`	case taken:`,
-		`	case taken && owed:`,
+	{"D5", "an orphan that was removed counts for each write without an answer", dynamoClosed, change{
+		recordDebt, "return slices.Contains(beats, a.beat) })", "return len(beats) > 0 })",
 	}, nil},
-	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
-		"dynamolock/acquire.go",
-		`c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted || c.insists)`,
-		`c.leftovers.add(c.req.Key, c.key, unanswered{}, granted || c.insists)`,
+	{"D6", "a late beat brings back an earlier one", dynamoDB, change{
+		dynamoWrites, "x.cond = all(x.begins(h.Grant), x.atMost(attrGUID, guid))", "x.cond = x.begins(h.Grant)",
 	}, nil},
-	{"D6.2", "a holder does not look at the token", dynamoDB, change{
-		"dynamolock/hold.go",
-		`return all(x.is(attrToken, token(h.token)), x.begins(h.grant))`,
-		`return x.begins(h.grant)`,
+	{"D6", "a beat does not compare the token of its grant", dynamoDB, change{
+		dynamoWrites, "x.cond = all(x.live(), x.is(attrToken, token(h.Token)), x.cond)", "x.cond = all(x.live(), x.cond)",
 	}, nil},
-	{"D6.2", "what arrives of the acquisition of a lock that is over stays taken", dynamoClosed, change{
-		"dynamolock/hold.go",
-		`h.leftovers.add(h.name, h.key, h.unanswered.handOver(), owed)`,
-		`h.leftovers.add(h.name, h.key, unanswered{}, owed)`,
-	}, []change{{"dynamolock/writes.go", `		"NOT " + x.begins(c.grant),
-	}, further...)`, `	}, further...)`}}},
-	{"D6.3", "a copy of an earlier heartbeat is carried out", dynamoDB, change{
-		"dynamolock/writes.go",
-		`x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))`,
-		`x.cond = all(x.live(), h.unchanged(x))`,
+	{"D7", "a new item starts with token 1", dynamoTTL, change{
+		dynamoWrites, "first := max(s.calendar.now(now).UnixMilli()-1, 0)", "first := min(s.calendar.now(now).UnixMilli()-1, 0)",
 	}, nil},
-	{
-		"D7", "a release deletes the item, and tokens begin anew", dynamoDB,
-		change{
-			"dynamolock/hold.go",
-			`	if e.opts.Mode == FailClosed {
-		x := &expression{}
-		x.cond = ours(x)`,
-			`	if e.opts.Mode >= FailOpen {
-		x := &expression{}
-		x.cond = ours(x)`,
-		},
-		[]change{{"dynamolock/writes.go", `return number(max(e.calendar.now(now).UnixMilli()-1, 0))`, `return number(0)`}},
-	},
-	{
-		"D7", "tokens begin anew when an item has expired", dynamoTTL,
-		change{
-			"dynamolock/writes.go",
-			`return number(max(e.calendar.now(now).UnixMilli()-1, 0))`,
-			`return number(0)`,
-		},
-		nil,
-	},
-	{"D8", "a waiter sleeps for the whole lease", dynamoDB, change{
-		"dynamolock/wait.go",
-		`delay, seen := c.lines.untilPoll(c.req.Key)`,
-		`delay, seen := c.opts.Lease, c.lines.observed(c.req.Key)`,
+	{"D7", "a Swap does not compare the record", dynamoDB, change{
+		dynamoWrites, "	x.cond = x.unchanged(v)\n	ever := true", "	x.cond = x.unchanged(v)\n	x.cond = \"attribute_exists(\" + x.name(attrGUID) + \")\"\n	ever := true",
 	}, nil},
-	{"D11", "a throttled request is not repeated", dynamoDB, change{
-		"dynamolock/errors.go",
-		`(e.kind == unknown || e.kind == refused)`,
-		`e.kind == unknown`,
+	{"D7", "a token of a key that is taken over does not rise", dynamoDB, change{
+		recordWrite, "	next.Token++\n	h.Token", "	h.Token",
 	}, nil},
-	{"D14", "the time to live of another client stays", dynamoTTL, change{
-		"dynamolock/timetolive.go",
-		`if foreign := e.foreignTTL(); foreign != "" {`,
-		`if foreign := e.foreignTTL(); false && foreign != "" {`,
+	{"D9", "the time to live of another client stays", dynamoTTL, change{
+		"dynamolock/timetolive.go", "	if foreign := s.foreignTTL(); foreign != \"\" {\n		x.removes", "	if foreign := \"\"; foreign != \"\" {\n		x.removes",
 	}, nil},
-	{"D16", "a heartbeat waits its whole time limit", dynamoDB, change{
-		"dynamolock/health.go",
-		`return beatTimeout(usual, p.silent, p.slow)`,
-		`return usual`,
+	{"D14", "an observer that was stopped takes an earlier read for silence", dynamoDB, change{
+		recordObserve, "tell(rec.info(key, e.live(&seen, sent)))", "tell(rec.info(key, e.live(&seen, e.host.Now())))",
 	}, nil},
-	{"D18", "a break leaves no token", dynamoDB, change{
-		"dynamolock/writes.go",
-		`	x.set(attrBroken, token(id.token)) // so that its holder learns of it, whoever comes next`,
-		``,
+	{"D16", "a broken grant is free at once", dynamoDB, change{
+		recordSeen, "	case e.orphan(h.Grant):\n		return 0\n	case h.Lease", "	case e.orphan(h.Grant), h.Broken:\n		return 0\n	case h.Lease",
 	}, nil},
-	{"D20", "a write is sent while one that was given up is under way", dynamoDB, change{
-		"dynamolock/leftovers.go",
-		`l != nil && len(l.writes) > 0 {`,
-		`l != nil && len(l.writes) > 1<<20 {`,
+	{"D16", "a broken grant can be renewed", dynamoDB, change{
+		dynamoWrites, "			x.set(attrGUID, binary(stranger()))\n			x.set(attrMarked, binary(v.guid))\n", "			x.set(attrMarked, binary(v.guid))\n",
 	}, nil},
-	{"D24", "what a call may have left is looked for once", dynamoClosed, change{
-		"dynamolock/undo.go",
-		`if err == nil && !l.owed && (late || s.closing && s.opts.Mode == FailOpen) {`,
-		`if err == nil && !l.owed && (late || true) {`,
+	{"D17", "readers and writers hold a key together", dynamoDB, change{
+		recordAcquire, "held > 0 && c.req.Mode.Excludes(p.next.Mode), held >= room:", "held > 0 && c.req.Mode != p.next.Mode && !c.req.Mode.Shared, held >= room:",
 	}, nil},
-	{"D29", "a try is answered from an old replica", dynamoDB, change{
-		"dynamolock/look.go",
-		`i, err := c.get(ctx, c.key, true)`,
-		`i, err := c.get(ctx, c.key, false)`,
+	{"D17", "one more than the limit", dynamoDB, change{
+		recordAcquire, "held >= room:", "held > room:",
 	}, nil},
-	{"D29", "a try is answered by a read before it", dynamoDB, change{
-		"dynamolock/line.go",
-		`	if l.look == out {`,
-		`	if false && l.look == out {`,
+	{"D17", "a beat of a sharer does not compare its token", dynamoDB, change{
+		dynamoWrites, "return \"(\" + between(h.Token) + \" OR \" + all(between(0), x.is(attrOpened, token(h.Token))) + \")\"",
+		"_ = between\n	return \"attribute_exists(\" + x.entry(h.Grant) + \")\"",
 	}, nil},
-	{"D32.2", "no heartbeat goes out without the data that is refused", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`plain := c != nil && h.host.Now().Sub(h.heard) > h.opts.Heartbeat`,
-		`plain := false`,
+	{"D17", "a waiter of another mode leaves no intent", dynamoDB, change{
+		recordAcquire, "	c.behind = true\n	c.intend(ctx)\n", "	c.behind = true\n",
 	}, nil},
-	{"D32.3", "a reader's heartbeat brings back older data", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`(err == nil && old == nil || maybeDone(err))`,
-		`err == nil && old == nil`,
+	{"D18", "a client that releases a key leaves it to no other", dynamoDB, change{
+		"internal/recordlock/intent.go", "if i.Grant == \"\" || i.Mode != released {", "if i.Grant == \"\" || i.Mode == released {",
 	}, nil},
-	{"D34", "an observer that was stopped takes what it read before for silence", dynamoDB, change{
-		"dynamolock/observe.go",
-		`			sent = e.host.Now()
-			i, err = e.get(ctx, attrs, true)`,
-		`			i, err = e.get(ctx, attrs, true)
-			sent = e.host.Now()`,
+	{"D19", "a waiter that does not lead is not told of its own grant", dynamoClosed, change{
+		recordLine, "		if w.grant == grant {\n			w.wake()\n		}\n", "		_ = w\n",
 	}, nil},
-	{"D34.2", "an acquisition waits for a lease that an observer has seen the end of", dynamoDB, change{
-		"dynamolock/observe.go",
-		`		e.lines.record(key, i) //`,
-		`		//`,
-	}, nil},
-	{"D35", "whoever holds the key is asked", dynamoDB, change{
-		"dynamolock/writes.go",
-		`	x.cond = id.present(x)
-	if id.shared {`,
-		`	x.cond = x.live()
-	if id.shared {`,
-	}, nil},
-	{"D46", "a break has all observers begin anew", dynamoDB, change{
-		"dynamolock/item.go",
-		`return j.isBroken() && j.token == i.token`,
-		`return false && j.token == i.token`,
-	}, nil},
-	{"D46", "whoever has seen an earlier guid goes on counting after a break", dynamoDB, change{
-		"dynamolock/item.go",
-		`&& j.marked == i.guid && i.intent`,
-		`&& i.intent`,
-	}, nil},
-	{"D47", "a late reclaim ends any grant of the same owner", dynamoDB, change{
-		"dynamolock/writes.go",
-		`	if held != nil && held.held() {
-		states +=`,
-		`	if c.req.Reclaim {
-		states += " OR (" + x.is(attrOwner, text(c.req.Owner)) + " AND NOT " + x.begins(c.id) + ")"
-	}
-	if held != nil && held.held() {
-		states +=`,
-	}, nil},
-	{"D48", "a client waits for its own dead grant", dynamoDB, change{
-		"dynamolock/observation.go",
-		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
-		`return false && len(guid) == guidLen`,
-	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.grants.alive(h.grant) {`, `if false {`}}},
-	{"D55", "who releases a key lets nobody go first", dynamoDB, change{
-		"dynamolock/turn.go",
-		`if released.turn == 0 {`,
-		`if true {`,
-	}, nil},
-	{"D55", "all who wait look in step", dynamoDB, change{
-		"dynamolock/turn.go",
-		`poll - poll/8 + rand.N(poll/4)`,
-		`poll + 0*rand.N(poll/4)`,
-	}, nil},
-	{"D54", "no clock says that a holder may be dead", dynamoDB, change{
-		"dynamolock/try.go",
-		`return now.Wall.After(touched.Add(lease))`,
-		`return false`,
-	}, nil},
-	{"D53", "what was taken long ago is granted as it is", dynamoDB, change{
-		"dynamolock/acquire.go",
-		`if err := c.prove(ctx, h); err != nil {`,
-		`if err := error(nil); err != nil {`,
-	}, nil},
-	{"D57", "what was heard long ago is who holds the key", dynamoDB, change{
-		"dynamolock/lines.go",
-		`since.Sub(l.heard) > gapOf(x.poll)`,
-		`false`,
-	}, nil},
-	{"D58", "what the lock's own answers took does not count", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`max(h.pulse.limit(most), h.pace.limit(most))`,
-		`h.pulse.limit(most)`,
-	}, nil},
-	{"D58", "the last beats of a lease have as little time as others", dynamoDB, change{
-		"dynamolock/heartbeat.go",
-		`left < most+max(short, h.times.beats.Max)`,
-		`left < 0`,
-	}, nil},
-	{"D60", "a waiter does not see that it has the key", dynamoClosed, change{
-		"dynamolock/wait.go",
-		`if seen.item != nil && (c.owns(seen.item) || c.brokenIn(seen.item)) {`,
-		`if false {`,
-	}, nil},
-	{"D60", "nobody tells a waiter that it has the key", dynamoClosed, change{
-		"dynamolock/lines.go",
-		`	l.callHolders(x.id)
-`,
-		``,
-	}, nil},
-	{"D61", "what a write under way has taken is freed for an earlier one", dynamoClosed, change{
-		"dynamolock/undo.go",
-		`return !l.writes[grant]`,
-		`return true`,
-	}, nil},
-	{"D62", "what a write has taken stands for an earlier one without an answer", dynamoClosed, change{
-		"dynamolock/acquire.go",
-		`if slices.Contains(c.inDoubt, number) {`,
-		`if slices.Contains(c.inDoubt, number) || !c.unanswered.none() {`,
+	{"D20", "data of a holder is forgotten while its record is remembered", dynamoDB, change{
+		recordEngine, "		e.saw(key, a.now)\n	}\n	return a.now", "		for i := range a.now.Holders {\n			a.now.Holders[i].Data = nil\n		}\n		e.saw(key, a.now)\n	}\n	return a.now",
 	}, nil},
 }

@@ -1,0 +1,277 @@
+package recordlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
+
+// A heartbeat keeps a hold alive. It is a timer; a goroutine exists only while a request is in flight. At most one is, and none after
+// stop, so that no beat overtakes the release. A beat that fails says nothing about the grant: it is repeated until the lease is over.
+type heartbeat struct {
+	beats  uint64         // the number of the latest
+	heard  driver.Instant // before the latest beat that was confirmed; only beats use it and the next three
+	due    driver.Instant // of the next regular beat
+	silent int            // beats in a row without an answer
+	slow   time.Duration  // how long the latest answer took
+
+	mu      strict.Mutex[strict.Heartbeats]
+	stopped bool
+	timer   driver.Timer
+	cancel  context.CancelFunc // of the request in flight
+	idle    chan struct{}      // closed when it is over; nil if there is none
+	failing *backoff.Loop      // nil while beats succeed
+	pending *change            // for the next beat; nil if there is none
+	gone    error              // why the store does not have the grant any more
+}
+
+// A change is a call of SetData, for the next beat.
+type change struct {
+	data []byte
+	done chan error
+	last error // of the latest try; nil if it was not answered
+}
+
+// schedule sets the first beat. The multiples of the golden ratio, less their whole parts, fill the period evenly, however many locks a
+// client has.
+func (h *hold) schedule() {
+	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
+	part := float64(h.count.Add(1)*golden) / (1 << 64)
+	h.due = h.heard.Add(time.Duration((1 - part) * float64(h.opts.Heartbeat)))
+	h.heartbeat.mu.Lock()
+	defer h.heartbeat.mu.Unlock()
+	if now := h.host.Now(); now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
+		h.due = now
+	}
+	h.armLocked(h.due.Sub(h.host.Now()))
+}
+
+func (h *hold) armLocked(d time.Duration) {
+	if !h.stopped {
+		h.timer = h.host.AfterFunc(max(d, 0), h.beat)
+	}
+}
+
+// stop ends the beats, waits for one in flight, and returns why the grant is gone.
+func (h *hold) stop() error {
+	h.heartbeat.mu.Lock()
+	h.stopped = true
+	h.timer.Stop()
+	if h.cancel != nil {
+		h.cancel()
+	}
+	idle := h.idle
+	h.heartbeat.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+	return h.gone
+}
+
+// beat is called by the timer.
+func (h *hold) beat() {
+	h.heartbeat.mu.Lock()
+	if h.stopped {
+		h.heartbeat.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancel(h.tasks.Context())
+	defer cancel()
+	idle := make(chan struct{})
+	h.cancel, h.idle = cancel, idle
+	c := h.pending
+	if h.host.Now().Sub(h.heard) > h.opts.Heartbeat { // what keeps the data from being written must not cost the lock
+		c = nil
+	}
+	h.heartbeat.mu.Unlock()
+
+	began := h.host.Now()
+	err := errLate
+	if h.lease.Live() {
+		err = h.renew(ctx, began, c)
+	}
+	live := h.lease.Live()
+
+	h.heartbeat.mu.Lock()
+	h.cancel, h.idle = nil, nil
+	if errors.Is(err, driver.ErrLost) {
+		h.gone = err
+	}
+	h.answerLocked(c, err)
+	if h.gone == nil && live {
+		h.armLocked(h.nextLocked(began, c, err))
+	}
+	gone := h.gone
+	h.heartbeat.mu.Unlock()
+	close(idle)
+	var l *lost
+	if errors.As(gone, &l) {
+		h.req.Lost(l.why)
+	}
+}
+
+// errLate is the result of a beat that would come after the lease.
+var errLate = errors.New("the lease is over")
+
+// answerLocked tells SetData what came of its change.
+func (h *hold) answerLocked(c *change, err error) {
+	switch {
+	case c == nil && h.gone != nil && h.pending != nil:
+		h.pending.done <- err
+		h.pending = nil
+	case c == nil, errors.Is(err, errLate):
+	case transient(err):
+		c.last = err
+	default:
+		c.done <- err
+		if h.pending == c {
+			h.pending = nil
+		}
+	}
+}
+
+// nextLocked is the time until the next beat, after one that began at some time. The time that a beat has waited counts as part of the
+// pause after its failure.
+func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Duration {
+	now := h.host.Now()
+	for h.due.Sub(now) <= 0 { // in phase, so that the beats of many locks stay spread
+		h.due = h.due.Add(h.opts.Heartbeat)
+	}
+	switch {
+	case !transient(err) && h.pending != nil:
+		return 0
+	case !transient(err):
+		h.failing = nil
+		return h.due.Sub(now)
+	case c != h.pending && c != nil:
+		return 0
+	case classIs(err, Busy):
+		return min(h.opts.RetryDelay, busyPause)
+	}
+	if h.failing == nil {
+		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()
+	}
+	pause, _ := h.failing.Next()
+	if classIs(err, Unknown) {
+		pause = max(pause-now.Sub(began), 0)
+	}
+	return min(pause, h.due.Sub(now))
+}
+
+func (e *Engine) beatPause() time.Duration { return max(e.opts.RetryDelay, e.opts.Heartbeat/4) }
+
+// busyPause is the pause after a write that another one kept out. It does not grow: the record can be written again as soon as the other
+// is over.
+const busyPause = 50 * time.Millisecond
+
+// minBeatTimeout is enough to make a connection and send a request on it, within a region.
+const minBeatTimeout = 250 * time.Millisecond
+
+// limit is the time limit of the next beat. It is short at first, so that some dead connections in a row cost no lock. It grows with the
+// beats that are not answered, and is at least three times what the latest answer took. A beat that is the last in time has Timeout.
+func (h *hold) limit(now driver.Instant) time.Duration {
+	most := h.opts.Timeout
+	short := min(most, max(most>>max(3-h.silent/4, 0), minBeatTimeout, 3*h.slow))
+	if left := h.opts.Lease - h.host.Margin(h.opts.Lease) - now.Sub(h.heard); left < most+max(short, h.beatPause()) {
+		return most
+	}
+	return short
+}
+
+// renew sends one beat, with the data of a change if there is one. It returns a *lost if the store does not have the grant any more.
+func (h *hold) renew(ctx context.Context, sent driver.Instant, c *change) error {
+	rec, err := timed(ctx, h.Engine, h.req.Key, h.limit(sent), func(ctx context.Context) (Record, error) { return h.ask(ctx, c) })
+	switch {
+	case maybeDone(err):
+		h.silent++
+	case transient(err):
+		h.silent = 0
+	default:
+		h.silent, h.slow = 0, h.host.Now().Sub(sent)
+	}
+	if err == nil {
+		h.rec = rec
+		if err = h.check(&rec); err == nil {
+			h.heard = sent
+			if h.lease.Live() { // observers may have been told of the end of a lease
+				h.lease.Renew(sent)
+			}
+			if rec.Holder(h.own.Grant).Asked {
+				h.req.Asked()
+			}
+		}
+	}
+	err = corrupt(err)
+	if ctx.Err() == nil || err == nil {
+		if !h.opts.NeverExpires { // a check renews no lease
+			h.host.Heartbeat(h.req.Key, sent, err)
+		}
+		if err != nil {
+			h.host.Logger().Debug("heartbeat failed", "key", h.req.Key, "owner", h.req.Owner, "token", uint64(h.token), "error", err)
+		}
+	}
+	return err
+}
+
+// ask sends the request of a beat, and returns the record then. Where leases never expire it is a read, unless there is something to
+// write.
+func (h *hold) ask(ctx context.Context, c *change) (Record, error) {
+	if h.opts.NeverExpires && c == nil && !h.rec.Rewrite {
+		return h.store.Read(ctx, h.req.Key, true)
+	}
+	h.beats++
+	next := h.own
+	next.Beat, next.Touched = beat(h.beats), h.host.Now().Wall
+	if c != nil {
+		next.Data = c.data
+	}
+	rec, done, err := h.store.Renew(ctx, h.req.Key, next, h.req.Mode)
+	if c != nil && (done || maybeDone(err)) { // others may have read it
+		h.own.Data = c.data
+	}
+	if err == nil && !done && h.check(&rec) == nil {
+		return rec, &Error{NotDone, errors.New("refused by a record that has the grant")}
+	}
+	return rec, err
+}
+
+// SetData implements driver.Hold, by a beat out of turn. So the writes of a hold come one after the other, and a late copy finds a later
+// beat.
+func (h *hold) SetData(ctx context.Context, data []byte) error {
+	c := &change{data: data, done: make(chan error, 1)}
+	h.heartbeat.mu.Lock()
+	switch {
+	case h.gone != nil:
+		h.heartbeat.mu.Unlock()
+		return h.gone
+	case h.stopped:
+		h.heartbeat.mu.Unlock()
+		return errNoAnswer
+	}
+	h.pending = c
+	if h.idle == nil && h.timer.Stop() { // else a beat is in flight or about to be, and sets the next
+		h.armLocked(0)
+	}
+	h.heartbeat.mu.Unlock()
+	select {
+	case err := <-c.done:
+		return err
+	case <-ctx.Done():
+	}
+	h.heartbeat.mu.Lock()
+	defer h.heartbeat.mu.Unlock()
+	h.pending = nil
+	select {
+	case err := <-c.done:
+		return err
+	default:
+	}
+	if c.last != nil {
+		return c.last
+	}
+	return errNoAnswer
+}

@@ -1,0 +1,271 @@
+package recordlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// A line is what a client knows of a key, and its calls that wait for the key in the order of their arrival. The first that does not
+// rest leads: it alone reads and writes, and all learn from what it sees. Engine.mu guards a line.
+type line struct {
+	seen    observation
+	at      driver.Instant // of the latest answer or failure
+	err     error          // of the latest request; nil if it was answered
+	waiters []*waiter
+
+	nextPoll driver.Instant // no poll before
+	denied   driver.Instant // since when others have held the key; zero if they do not
+	reads    pace
+	writes   pace
+	nextLook driver.Instant // no look before
+	look     *look          // to be sent at nextLook; nil if no call waits for one
+}
+
+// A waiter is a place in a line.
+type waiter struct {
+	up      chan struct{} // has room for one signal to look at the line
+	rests   bool          // it waits in its caller's Retry, and others go on
+	grant   string
+	reclaim string // the owner name under which it reclaims; "" if it does not
+}
+
+// maxLines bounds the keys that a client remembers without waiters. A try of a remembered key that is held reads before it writes, and
+// finds out that a holder is silent.
+const maxLines = 1024
+
+func (e *Engine) lineLocked(key string) *line {
+	l := e.lines[key]
+	if l == nil {
+		few := 16
+		for k, old := range e.lines { // from a random one on
+			if few--; few < 0 || len(e.lines) < maxLines {
+				break
+			}
+			if len(old.waiters) == 0 {
+				delete(e.lines, k)
+			}
+		}
+		l = &line{}
+		e.lines[key] = l
+	}
+	return l
+}
+
+// withLine calls f with the line of a key.
+func (e *Engine) withLine(key string, f func(l *line, now driver.Instant)) {
+	now := e.host.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f(e.lineLocked(key), now)
+}
+
+// tidyLocked forgets a vacant key that no call wants.
+func (e *Engine) tidyLocked(key string, l *line) {
+	if len(l.waiters) == 0 && l.seen.rec.Vacant() && l.look == nil && l.reads.loop == nil && l.writes.loop == nil {
+		delete(e.lines, key)
+	}
+}
+
+// lead returns the waiter that leads, or nil.
+func (l *line) lead() *waiter {
+	if i := slices.IndexFunc(l.waiters, func(w *waiter) bool { return !w.rests }); i >= 0 {
+		return l.waiters[i]
+	}
+	return nil
+}
+
+func (w *waiter) wake() {
+	select {
+	case w.up <- struct{}{}:
+	default:
+	}
+}
+
+// wake has the leader look at the line.
+func (l *line) wake() {
+	if w := l.lead(); w != nil {
+		w.wake()
+	}
+}
+
+// wakeHolder wakes the waiter with a grant, which an earlier write of it has got: it need not lead.
+func (l *line) wakeHolder(grant string) {
+	for _, w := range l.waiters {
+		if w.grant == grant {
+			w.wake()
+		}
+	}
+}
+
+func (e *Engine) join(key, grant, reclaim string) *waiter {
+	w := &waiter{up: make(chan struct{}, 1), grant: grant, reclaim: reclaim}
+	e.withLine(key, func(l *line, now driver.Instant) {
+		if l.waiters = append(l.waiters, w); len(l.waiters) == 1 {
+			l.nextPoll = now.Add(rand.N(e.opts.Poll) + 1) // clients that find one holder at one time do not stay in step
+			if now.Sub(l.at) > 2*e.opts.Poll {
+				l.err, l.denied = nil, driver.Instant{}
+			}
+		}
+	})
+	return w
+}
+
+func (e *Engine) leave(key string, w *waiter) {
+	e.withLine(key, func(l *line, _ driver.Instant) {
+		l.waiters = slices.DeleteFunc(l.waiters, func(x *waiter) bool { return x == w })
+		l.wake()
+		e.tidyLocked(key, l)
+	})
+}
+
+func (e *Engine) rest(key string, w *waiter, rests bool) {
+	e.withLine(key, func(l *line, _ driver.Instant) {
+		w.rests = rests
+		l.wake()
+	})
+}
+
+// saw notes a record that was read before now, and returns what was seen of it so far.
+func (e *Engine) saw(key string, rec Record) (seen observation) {
+	e.withLine(key, func(l *line, now driver.Instant) {
+		fewer := len(rec.Holders) < len(l.seen.rec.Holders)
+		l.seen.update(rec, now)
+		l.at, l.err = now, nil
+		denied := len(rec.Holders) > 0
+		for _, h := range rec.Holders {
+			if clientOf(h.Grant) == e.client {
+				denied = false
+				l.wakeHolder(h.Grant)
+			}
+		}
+		if !denied {
+			l.denied = driver.Instant{}
+		} else if l.denied.IsZero() {
+			l.denied = now
+		}
+		if fewer {
+			l.wake()
+		}
+		seen = l.seen
+		e.tidyLocked(key, l)
+	})
+	return seen
+}
+
+func (e *Engine) observed(key string) (seen observation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.lines[key]; l != nil {
+		seen = l.seen
+	}
+	return seen
+}
+
+// A pace spreads the requests for a key that fail: of all calls of the client for the key, one at a time sends a request.
+type pace struct {
+	loop  *backoff.Loop // nil while requests are answered
+	pause time.Duration // after the latest failure
+	until driver.Instant
+}
+
+// maxPause is the longest pause of a pace.
+const maxPause = 2 * time.Second
+
+// paced sends a request for a key at the pace of its kind, and notes what came of it.
+func (e *Engine) paced(ctx context.Context, key string, of func(*line) *pace, send func() error) error {
+	for wait := time.Duration(1); wait > 0; {
+		e.withLine(key, func(l *line, now driver.Instant) {
+			p := of(l)
+			if wait = p.until.Sub(now); wait <= 0 && p.loop != nil { // one request, until its answer is known or the pause is over
+				p.until = now.Add(p.pause)
+			}
+		})
+		if wait > 0 && !backoff.Sleep(ctx, wait, nil) {
+			return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+		}
+	}
+	err := send()
+	if ctx.Err() != nil {
+		return err
+	}
+	e.withLine(key, func(l *line, now driver.Instant) {
+		switch p := of(l); {
+		case !transient(err):
+			*p = pace{}
+		default:
+			l.at, l.err = now, err
+			if p.loop == nil {
+				p.loop = backoff.Policy{Initial: min(e.opts.RetryDelay, maxPause), Max: min(e.opts.Heartbeat, maxPause)}.Start()
+			}
+			p.pause, _ = p.loop.Next()
+			p.until = now.Add(p.pause)
+		}
+	})
+	return err
+}
+
+func readPace(l *line) *pace  { return &l.reads }
+func writePace(l *line) *pace { return &l.writes }
+
+// A look is a fresh read for all calls of a client that ask for one before it is sent. Looks at a key are at least maxLookPace apart,
+// so that tries in a loop cost little.
+type look struct {
+	done   chan struct{}
+	seen   observation
+	err    error
+	gaveUp bool // the call that was to send it has ended
+}
+
+const maxLookPace = 100 * time.Millisecond
+
+// lookAt returns what a read shows that is sent after the call began.
+func (e *Engine) lookAt(ctx context.Context, key string) (observation, error) {
+	var mine, other *look
+	var delay time.Duration
+	e.withLine(key, func(l *line, now driver.Instant) {
+		delay = max(l.nextLook.Sub(now), 0)
+		if end, ends := ctx.Deadline(); ends && time.Until(end) < delay+maxLookPace {
+			delay = 0 // there is no time to wait
+		} else if other = l.look; other != nil {
+			return
+		}
+		mine = &look{done: make(chan struct{})}
+		if delay > 0 {
+			l.look = mine
+		}
+		l.nextLook = now.Add(delay + min(e.opts.Poll/10, maxLookPace))
+	})
+	if other != nil {
+		select {
+		case <-other.done:
+			if other.gaveUp && ctx.Err() == nil {
+				return e.lookAt(ctx, key)
+			}
+			return other.seen, other.err
+		case <-ctx.Done():
+			return observation{}, &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+		}
+	}
+	defer close(mine.done)
+	backoff.Sleep(ctx, delay, nil)
+	e.withLine(key, func(l *line, _ driver.Instant) {
+		if l.look == mine {
+			l.look = nil
+		}
+	})
+	mine.err = e.paced(ctx, key, readPace, func() error {
+		rec, err := e.read(ctx, key, true)
+		if err == nil {
+			mine.seen = e.saw(key, rec)
+		}
+		return err
+	})
+	mine.gaveUp = ctx.Err() != nil
+	return mine.seen, mine.err
+}

@@ -1,0 +1,162 @@
+package recordlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// holder is the contender as a holder, with a new beat.
+func (c *contender) holder() Holder {
+	c.beats++
+	now := c.host.Now().Wall
+	h := Holder{
+		Grant: c.grant, Beat: beat(c.beats), Lease: c.opts.Lease, Owner: c.req.Owner, Data: c.req.Data, Since: now, Touched: now,
+	}
+	if c.opts.NeverExpires {
+		h.Lease = Forever
+	}
+	return h
+}
+
+// write takes the key. A vacant record or none is taken by Take, so that no read is needed before.
+func (c *contender) write(ctx context.Context, p plan) (*hold, error) {
+	h := c.holder()
+	if !c.seen.known || c.seen.rec.Vacant() {
+		return c.send(ctx, h, func(ctx context.Context) (a answer, err error) {
+			a.now, a.done, err = c.store.Take(ctx, c.req.Key, h, c.req.Mode)
+			return a, err
+		})
+	}
+	next := p.next
+	next.Token++
+	h.Token = next.Token
+	next.Mode, next.Intent, next.Holders = c.req.Mode, Intent{}, append(slices.Clone(next.Holders), h)
+	return c.send(ctx, h, func(ctx context.Context) (a answer, err error) {
+		a.now, a.done, err = c.store.Swap(ctx, c.req.Key, c.seen.rec, next)
+		return a, err
+	})
+}
+
+// confirm renews a grant that an earlier write of this call has got. If its lease was over, observers may have been told so.
+func (c *contender) confirm(ctx context.Context, own *Holder) (*hold, error) {
+	got := attempt{sent: c.began}
+	c.open = slices.DeleteFunc(c.open, func(a attempt) bool {
+		if a.beat == own.Beat {
+			got = a
+		}
+		return a.beat == own.Beat
+	})
+	lease := driver.NewLease(c.host, c.lease(), driver.ErrLeaseExpired)
+	if lease.Renew(got.sent); !lease.Live() {
+		return nil, errOver
+	}
+	next := c.holder()
+	next.Token, next.Since = own.Token, own.Since
+	h, err := c.send(ctx, next, func(ctx context.Context) (a answer, err error) {
+		a.now, a.done, err = c.store.Renew(ctx, c.req.Key, next, c.req.Mode)
+		return a, err
+	})
+	switch {
+	case h != nil && !lease.Live():
+		c.owed = true
+		return nil, errOver
+	case h == nil && err == nil && c.req.Reclaim && slices.ContainsFunc(c.seen.rec.Holders, func(other Holder) bool {
+		return other.Owner == c.req.Owner && other.Token > own.Token
+	}):
+		return nil, driver.ErrReclaimed // by another client, from which this call must not reclaim the key
+	}
+	return h, err
+}
+
+// lease is the length of the leases of this client.
+func (e *Engine) lease() time.Duration {
+	if e.opts.NeverExpires {
+		return Forever / 4
+	}
+	return e.opts.Lease
+}
+
+// send sends a write with a holder. When ctx ends it returns at once: a goroutine waits for the answer, and removes what was written.
+func (c *contender) send(ctx context.Context, h Holder, write func(context.Context) (answer, error)) (*hold, error) {
+	type reply struct {
+		answer
+		err error
+	}
+	var sent driver.Instant
+	var r reply
+	err := c.paced(ctx, c.req.Key, writePace, func() error {
+		done := c.slot(ctx)
+		if done == nil {
+			return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+		}
+		answered, gone := make(chan reply), make(chan struct{})
+		sent = c.host.Now()
+		if !c.tasks.Go(func(background context.Context) {
+			a, err := timed(background, c.Engine, c.req.Key, c.opts.Timeout, write)
+			done()
+			select {
+			case answered <- reply{a, err}:
+			case <-gone:
+				if maybeDone(err) {
+					c.open = append(c.open, attempt{h.Beat, sent})
+				}
+				c.settle(c.req.Key, c.grant, c.open, a.now.Holder(c.grant) != nil || !c.intended.IsZero())
+			}
+		}) {
+			done()
+			return driver.ErrClosed
+		}
+		select {
+		case r = <-answered:
+			return r.err
+		case <-ctx.Done():
+			c.left = true
+			close(gone)
+			return ctx.Err()
+		}
+	})
+	switch {
+	case maybeDone(err):
+		c.doubt, c.doubted = true, true
+		c.open = append(c.open, attempt{h.Beat, sent})
+		if most := 64; len(c.open) > most { // a call may wait for days; the oldest cannot arrive any more
+			c.open = slices.Delete(c.open, 0, 1)
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	if r.done && r.now.Holder(c.grant) == nil {
+		c.owed = true
+		return nil, errNoGrant
+	}
+	named := c.seen.rec.Version
+	c.met(c.saw(c.req.Key, r.now))
+	if !r.done {
+		return nil, c.refused(named, r.now.Version)
+	}
+	return newHold(c, r.now, sent), nil
+}
+
+// errNoGrant ends a call when the answer to its write makes no sense.
+var errNoGrant = fmt.Errorf("%w: the answer to a write does not have the grant that was written", ErrCorrupt)
+
+// refused ends the call when writes in a row are refused by the record that they named.
+func (c *contender) refused(named, now any) error {
+	if now != named {
+		c.baffled = 0
+		return nil
+	}
+	if c.baffled++; c.baffled < maxRefused {
+		return nil
+	}
+	if c.doubted { // an earlier write took the key, the grant was broken, and the store refuses to give it again
+		return errOver
+	}
+	return errRefused
+}
