@@ -82,7 +82,7 @@ var dynamoDBMutants = []mutant{
 		dynamoWrites, "			x.set(attrGUID, binary(stranger()))\n			x.set(attrMarked, binary(v.guid))\n", "			x.set(attrMarked, binary(v.guid))\n",
 	}, nil},
 	{"D17", "readers and writers hold a key together", dynamoDB, change{
-		recordAcquire, "held > 0 && c.req.Mode.Excludes(p.next.Mode), held >= room:", "held > 0 && c.req.Mode != p.next.Mode && !c.req.Mode.Shared, held >= room:",
+		recordAcquire, "held > 0 && !c.req.Mode.SharesWith(p.next.Mode), held >= room:", "held > 0 && c.req.Mode != p.next.Mode && !c.req.Mode.Shared, held >= room:",
 	}, nil},
 	{"D17", "one more than the limit", dynamoDB, change{
 		recordAcquire, "held >= room:", "held > room:",
@@ -92,7 +92,7 @@ var dynamoDBMutants = []mutant{
 		"_ = between\n	return \"attribute_exists(\" + x.entry(h.Grant) + \")\"",
 	}, nil},
 	{"D17", "a waiter of another mode leaves no intent", dynamoDB, change{
-		recordAcquire, "	c.behind = true\n	c.intend(ctx)\n", "	c.behind = true\n",
+		recordAcquire, "	c.tellMode()\n	c.intend(ctx)\n", "	c.tellMode()\n",
 	}, nil},
 	{"D18", "a client that releases a key leaves it to no other", dynamoDB, change{
 		"internal/recordlock/intent.go", "if i.Grant == \"\" || i.Mode != released {", "if i.Grant == \"\" || i.Mode == released {",

@@ -16,7 +16,7 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z39.2", "who gives up names whoever was before it as the holder", zooKeeper, change{
 		"zklock/wait.go",
-		`w.alone && watch != nil`,
+		`w.single && watch != nil`,
 		`watch != nil`,
 	}, nil},
 	{"Z42", "permits that go are counted though a lock is before them", zooKeeper, change{
