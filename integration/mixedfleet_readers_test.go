@@ -71,8 +71,8 @@ func TestMixedReaders(t *testing.T) {
 			}
 			client := c.dial(t, target, "go")
 			if test.recipe != sharedRecipe {
-				if _, err := client.TryAcquire(limited(t), "key", test.option); !errors.Is(err, holdfast.ErrMismatch) {
-					t.Errorf("a permit of what Node holds: %v, want ErrMismatch", err)
+				if _, err := client.TryAcquire(limited(t), "key", test.option); !errors.Is(err, holdfast.ErrHeld) {
+					t.Errorf("a permit of what Node holds: %v, want ErrHeld", err)
 				}
 				node.release()
 			}
