@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"sync"
-	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -72,39 +71,6 @@ func (l *lister) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Inf
 func (l *lister) Close(ctx context.Context) error {
 	l.lists.Wait()
 	return l.API.Close(ctx)
-}
-
-// refusedAfterALoss makes a faulty engine that refuses one kind of request after one without an answer.
-func refusedAfterALoss(kind func(*dynamodb.UpdateItemInput) bool) func(updater) updater {
-	return func(next updater) updater {
-		var lost atomic.Bool
-		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			if !kind(in) {
-				return next(ctx, in)
-			}
-			if lost.Swap(false) {
-				return nil, &types.ConditionalCheckFailedException{}
-			}
-			out, err := next(ctx, in)
-			var refused *types.ConditionalCheckFailedException
-			lost.Store(err != nil && !errors.As(err, &refused))
-			return out, err
-		}
-	}
-}
-
-// estranged makes a faulty engine that takes what refuses one kind of request for somebody else's.
-func estranged(kind write) func(updater) updater {
-	return func(next updater) updater {
-		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			out, err := next(ctx, in)
-			var refused *types.ConditionalCheckFailedException
-			if writeOf(in) == kind && errors.As(err, &refused) {
-				refused.Item = strange(refused.Item)
-			}
-			return out, err
-		}
-	}
 }
 
 // strange returns an item as somebody else's.
