@@ -147,7 +147,6 @@ var faultyAsks = []fault{
 
 // faultyTableAsks are faults that are easy to make on DynamoDB.
 var faultyTableAsks = []fault{
-	{name: "an ask is not conditional on the grant", breaks: "G17", update: unconditional(wishing)},
 	{name: "an ask is a touch", breaks: "G17", update: changed(wishing, func(in *dynamodb.UpdateItemInput) {
 		in.ExpressionAttributeValues[":touch"] = &types.AttributeValueMemberB{Value: []byte("another guid")}
 		*in.UpdateExpression += ", #guid = :touch"

@@ -3,14 +3,9 @@ package locktest
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -138,25 +133,4 @@ var faultyData = []fault{
 // faultyTableData are those that are easy to make on DynamoDB.
 var faultyTableData = []fault{
 	{name: "data goes to whoever has the key", breaks: "G16", update: unconditional(beating)},
-	{name: "a heartbeat restores the first data", breaks: "G16", update: func(next updater) updater {
-		var first sync.Map // by key, of what took it
-		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			key := in.Key["id"].(*types.AttributeValueMemberS).Value
-			alias := assigned(in, "holdfastData")
-			switch data, _ := first.Load(key); {
-			case writeOf(in) == taking && alias != "":
-				first.Store(key, in.ExpressionAttributeValues[alias])
-			case writeOf(in) == beating && data != nil && !strings.Contains(*in.UpdateExpression, "#holdfastData"):
-				clone := *in
-				clone.ExpressionAttributeNames = maps.Clone(in.ExpressionAttributeNames)
-				clone.ExpressionAttributeValues = maps.Clone(in.ExpressionAttributeValues)
-				clone.ExpressionAttributeNames["#holdfastData"] = "holdfastData"
-				clone.ExpressionAttributeValues[":first"] = data.(types.AttributeValue)
-				update := strings.Replace(*in.UpdateExpression, "SET ", "SET #holdfastData = :first, ", 1)
-				clone.UpdateExpression = &update
-				in = &clone
-			}
-			return next(ctx, in)
-		}
-	}},
 }

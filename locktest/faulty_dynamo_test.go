@@ -241,9 +241,6 @@ func newToken(in *dynamodb.UpdateItemInput, from string) {
 
 // faultyTables are faults that are easy to make on DynamoDB.
 var faultyTables = []fault{
-	{name: "who releases a key does not hear that others wait", breaks: "G7", update: changed(releasing, func(in *dynamodb.UpdateItemInput) {
-		in.ReturnValues = types.ReturnValueNone
-	})},
 	{name: "a key is taken whoever has it", breaks: "G1", update: unconditional(taking)},
 	{name: "a heartbeat does not show", breaks: "G1", update: changed(beating, func(in *dynamodb.UpdateItemInput) {
 		alias := assigned(in, "guid")

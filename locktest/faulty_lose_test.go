@@ -1,13 +1,11 @@
 package locktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
 	"maps"
 	"sync"
-	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,7 +16,6 @@ import (
 
 // faultyLosses are faults that show when a message is lost, and never else.
 var faultyLosses = []fault{
-	{name: "who has taken a key without hearing of it does not know its own grant", breaks: "G6", update: estranged(taking)},
 	{name: "who looks for what it has left does not know it", breaks: "G6", get: func(next getter) getter {
 		return func(ctx context.Context, in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
 			out, err := next(ctx, in)
@@ -28,7 +25,6 @@ var faultyLosses = []fault{
 			return out, err
 		}
 	}},
-	{name: "a release that is repeated finds that the lock is lost", breaks: "G10", update: estranged(releasing)},
 	{name: "who releases a lock does not hear that it was lost", breaks: "G10", update: func(next updater) updater {
 		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			out, err := next(ctx, in)
@@ -39,27 +35,6 @@ var faultyLosses = []fault{
 			return out, err
 		}
 	}},
-	{name: "a lease is counted from the repetition that finds it taken", breaks: "G2", update: func(next updater) updater {
-		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			out, err := next(ctx, in)
-			var refused *types.ConditionalCheckFailedException
-			if writeOf(in) == taking && errors.As(err, &refused) {
-				sent, _ := in.ExpressionAttributeValues[assigned(in, "guid")].(*types.AttributeValueMemberB)
-				there, _ := refused.Item["guid"].(*types.AttributeValueMemberB)
-				if there != nil && bytes.Equal(there.Value[:16], sent.Value[:16]) {
-					refused.Item = maps.Clone(refused.Item)
-					refused.Item["guid"] = sent
-				}
-			}
-			return out, err
-		}
-	}},
-	{name: "an ask that was carried out is refused when it is repeated", breaks: "G17", update: refusedAfterALoss(
-		func(in *dynamodb.UpdateItemInput) bool { return writeOf(in) == wishing },
-	)},
-	{name: "a break that was carried out is refused when it is repeated", breaks: "G10", update: refusedAfterALoss(
-		func(in *dynamodb.UpdateItemInput) bool { return assigns(in, "holdfastBrokenToken") },
-	)},
 	{name: "an engine measures time by a clock of its own", breaks: "G2", client: func(c *Client) { c.Pause, c.Resume = c.Cut, c.Heal }},
 }
 
@@ -96,39 +71,6 @@ func (l *lister) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Inf
 func (l *lister) Close(ctx context.Context) error {
 	l.lists.Wait()
 	return l.API.Close(ctx)
-}
-
-// refusedAfterALoss makes a faulty engine that refuses one kind of request after one without an answer.
-func refusedAfterALoss(kind func(*dynamodb.UpdateItemInput) bool) func(updater) updater {
-	return func(next updater) updater {
-		var lost atomic.Bool
-		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			if !kind(in) {
-				return next(ctx, in)
-			}
-			if lost.Swap(false) {
-				return nil, &types.ConditionalCheckFailedException{}
-			}
-			out, err := next(ctx, in)
-			var refused *types.ConditionalCheckFailedException
-			lost.Store(err != nil && !errors.As(err, &refused))
-			return out, err
-		}
-	}
-}
-
-// estranged makes a faulty engine that takes what refuses one kind of request for somebody else's.
-func estranged(kind write) func(updater) updater {
-	return func(next updater) updater {
-		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			out, err := next(ctx, in)
-			var refused *types.ConditionalCheckFailedException
-			if writeOf(in) == kind && errors.As(err, &refused) {
-				refused.Item = strange(refused.Item)
-			}
-			return out, err
-		}
-	}
 }
 
 // strange returns an item as somebody else's.
