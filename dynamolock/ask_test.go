@@ -13,11 +13,11 @@ import (
 func TestAskedForeign(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		lock := a.hold(t, "k")
 		for name, asked := range map[string]item{
 			"of another grant": {"holdfastAskedToken": n("1")}, "text": {"holdfastAskedToken": s("x")},
 			"none": {"holdfastAskedToken": n("0")}, "a fraction": {"holdfastAskedToken": n("0.5")},
 		} {
+			lock := a.hold(t, "k")
 			i := h.item("k")
 			i["holdfastAskedToken"] = asked["holdfastAskedToken"]
 			h.set("k", i)
@@ -26,7 +26,9 @@ func TestAskedForeign(t *testing.T) {
 				t.Errorf("%s: asked", name)
 			}
 			mustLive(t, lock)
+			mustRelease(t, lock)
 		}
+		a.hold(t, "k")
 		info, err := a.Inspect(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)

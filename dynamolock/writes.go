@@ -216,6 +216,8 @@ func (x *expression) unchanged(v version) string {
 		number    bool
 	}{{attrToken, v.token, true}, {attrLease, v.lease, true}, {attrAsked, v.asked, true}, {attrIntent, v.intent, false}} {
 		switch {
+		case a.was == "" && a.name == attrAsked: // another program may have put something else there
+			conds = append(conds, "NOT "+x.isType(attrAsked, "N"))
 		case a.was == "":
 			conds = append(conds, "attribute_not_exists("+x.name(a.name)+")")
 		case a.number:

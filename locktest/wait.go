@@ -53,7 +53,7 @@ func (w *waiter) waits(probe *Client, key string, place int) *waiter {
 func (w *waiter) stillWaits(rule string) {
 	w.e.Helper()
 	if isClosed(w.done) {
-		w.e.broken(rule, "Acquire returned %v, %v", w.lock, w.err)
+		w.e.broken(rule, "Acquire has returned, with error %v", w.err)
 	}
 }
 

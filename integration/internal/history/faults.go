@@ -42,12 +42,6 @@ func (s *story) befell(from, to int64, counts func(begin *Record) bool) bool {
 	return false
 }
 
-// strays reports whether a call that is over may have left a grant at a later time: a fault can have held one of its requests
-// back, which made a grant that nobody knew of when it arrived.
-func (s *story) strays(c *call, at int64) bool {
-	return s.disturbed(c) && at <= c.ret.At+int64(s.rules.Late+2*s.rules.Lease)
-}
-
 // victim is whom or what a fault hits, without the part of it.
 func (r *Record) victim() string {
 	victim, _, _ := strings.Cut(r.Target, ",")
