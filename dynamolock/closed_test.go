@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
@@ -208,22 +206,6 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 			})
 		})
 	}
-}
-
-// connecting is an API whose writes get a connection after a moment, and also when they are cancelled.
-type connecting struct{ dynamolock.API }
-
-func (c *connecting) UpdateItem(
-	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.UpdateItemOutput, error) {
-	trace := httptrace.ContextClientTrace(ctx)
-	trace.GetConn("")
-	select {
-	case <-time.After(time.Millisecond):
-	case <-ctx.Done():
-	}
-	trace.GotConn(httptrace.GotConnInfo{})
-	return c.API.UpdateItem(ctx, in, opts...)
 }
 
 // Close does not wait for ever for what calls have left: it reports what it could not confirm.

@@ -102,14 +102,15 @@ func (s *Store) putLocked(key string, rec recordlock.Record) recordlock.Record {
 // version names the state of a record. A state that comes back, as when an intent is left and removed, has its earlier version, but not
 // if holders share the key.
 func (s *Store) version(rec *recordlock.Record) string {
-	v := fmt.Sprint(rec.Token, rec.Intent.Beat)
+	var v strings.Builder
+	fmt.Fprint(&v, rec.Token, rec.Intent.Beat)
 	for _, h := range rec.Holders {
-		v += fmt.Sprint(" ", h.Grant, h.Beat, h.Asked, h.Broken)
+		fmt.Fprint(&v, " ", h.Grant, h.Beat, h.Asked, h.Broken)
 	}
 	if rec.Mode.Shared {
-		v += fmt.Sprint(" ", s.changes)
+		fmt.Fprint(&v, " ", s.changes)
 	}
-	return v
+	return v.String()
 }
 
 // take is the meaning of Take.
