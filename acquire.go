@@ -109,8 +109,10 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 	if r.reclaim && slices.ContainsFunc(c.live(r.key), func(k *Lock) bool { return k.owner == r.owner }) {
 		return nil, driver.Held(Info{Key: r.key, Held: true, Holder: Holder{Owner: r.owner}})
 	}
-	if k := c.own(r); wait && k != nil {
-		c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
+	if wait {
+		if k := c.own(r); k != nil {
+			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
+		}
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)

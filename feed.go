@@ -165,6 +165,14 @@ func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 	return nil
 }
 
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logHandler{h.Handler.WithAttrs(attrs), h.logs}
+}
+
+func (h logHandler) WithGroup(name string) slog.Handler {
+	return logHandler{h.Handler.WithGroup(name), h.logs}
+}
+
 // An acquisition is one call that Started reports.
 type acquisition struct {
 	feed  *feed

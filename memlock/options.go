@@ -35,7 +35,7 @@ type Options struct {
 	// half.
 	Margin time.Duration
 
-	// Logger receives the log of the client. Default nil: silent.
+	// Logger receives the log of the client, on a goroutine of the client; Close waits for it. Default nil: silent.
 	Logger *slog.Logger
 
 	// OnEvent receives all events of the client: see [holdfast.Event]. There is no Heartbeat. Default: none.

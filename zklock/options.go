@@ -97,8 +97,9 @@ type Options struct {
 	// heartbeats every twenty-fourth.
 	Margin time.Duration
 
-	Owner  string       // default owner name; default: host:pid:random
-	Logger *slog.Logger // default: silent
+	Owner string // default owner name; default: host:pid:random
+	// Logger receives the log of the client, on a goroutine of the client; Close waits for it. Default nil: silent.
+	Logger *slog.Logger
 
 	// OnEvent receives all events of the client: see [holdfast.Event]. A Heartbeat is one of the session and has no Key. Default: none.
 	OnEvent func(holdfast.Event)

@@ -20,7 +20,10 @@ func Of(e holdfast.Event) string {
 	case holdfast.Released, holdfast.TTLExpired, holdfast.Lost:
 		return End(e.Err)
 	case holdfast.TermEnded:
+		lost := (*holdfast.LostError)(nil)
 		switch {
+		case errors.As(e.Cause, &lost) && (lost.Key != e.Key || lost.Token != e.Token): // of another lock, and with it the ctx of Run
+			return "canceled"
 		case e.Cause != nil:
 			return word(e.Cause, "canceled", terms)
 		case e.Err == nil:
