@@ -51,7 +51,7 @@ func TestCloseWithoutServer(t *testing.T) {
 					if err := lock.Err(); errors.Is(err, holdfast.ErrReleased) == lost {
 						t.Errorf("the lock: %v", err)
 					}
-					if !logs.Has("closed, and not all is confirmed by the engine") {
+					if !becomes(func() bool { return logs.Has("closed, and not all is confirmed by the engine") }) {
 						t.Error("nothing is logged of it")
 					}
 				})

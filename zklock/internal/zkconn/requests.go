@@ -106,7 +106,7 @@ func (l *Link) CreateParent(ctx context.Context, path string, ended func(error))
 		if l.config.PersistentParents {
 			create, kind = l.conn.Create, zk.FlagPersistent
 		}
-		_, err := create(path, nil, kind, l.config.ParentACL)
+		_, err := create(path, []byte{}, kind, l.config.ParentACL) // kazoo's Semaphore fails where there is no data
 		ended(err)
 		return err
 	})
