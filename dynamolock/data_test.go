@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -137,21 +136,4 @@ func TestLateData(t *testing.T) {
 			})
 		})
 	}
-}
-
-// single is an API that notes requests for one key that are under way at the same time.
-type single struct {
-	dynamolock.API
-	t     *testing.T
-	under atomic.Int64
-}
-
-func (s *single) UpdateItem(
-	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.UpdateItemOutput, error) {
-	if s.under.Add(1) > 1 {
-		s.t.Error("two writes of one lock at the same time")
-	}
-	defer s.under.Add(-1)
-	return s.API.UpdateItem(ctx, in, opts...)
 }

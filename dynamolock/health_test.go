@@ -10,17 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// failing fails the requests for one key.
-func failing(key string, fault dynamofake.Fault, sent *atomic.Int64) func(dynamofake.Op) dynamofake.Fault {
-	return func(op dynamofake.Op) dynamofake.Fault {
-		if keyOf(op) != key {
-			return dynamofake.Fault{}
-		}
-		sent.Add(1)
-		return fault
-	}
-}
-
 // The writes of one key fail, its reads do not, and nothing else is asked for: the last of the tries is soon, and the reads
 // end no outage again and again.
 func TestOnlyWritesFail(t *testing.T) {

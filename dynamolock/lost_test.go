@@ -11,13 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// lost are the ways to lose a reply: the client notices at once, or never.
-var lost = map[string]dynamofake.Fault{
-	"reset":   dynamofake.LoseReply(dynamofake.Reset()),
-	"silence": dynamofake.LoseReply(nil),
-	"500":     dynamofake.LoseReply(dynamofake.ServerError()),
-}
-
 // A call that gives up during its write returns at once, and leaves nothing behind whenever that arrives.
 func TestGiveUpWithAWriteUnderWay(t *testing.T) {
 	forEach(t, map[string]dynamofake.Fault{

@@ -27,13 +27,6 @@ func (e *Engine) claim(grant, key, owner string) {
 	e.alive[grant] = claim{key, owner}
 }
 
-// drop removes a grant that no call and no lock will have again.
-func (e *Engine) drop(grant string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.alive, grant)
-}
-
 // orphan reports whether a grant is one of this client that no call and no lock has.
 func (e *Engine) orphan(grant string) bool {
 	e.mu.Lock()
