@@ -196,7 +196,7 @@ func TestOutageWithManyLocksAndWaiters(t *testing.T) {
 		if d := time.Since(began); d > 2*lease {
 			t.Errorf("the last was served after %v", d)
 		}
-		if _, peak := b.conn.Calls(); peak > 64 {
+		if _, peak := b.conn.Calls(); peak > 64+2 { // besides the slots there are probes
 			t.Errorf("%d requests in flight", peak)
 		}
 	})
