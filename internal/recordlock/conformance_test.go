@@ -42,7 +42,10 @@ func TestConformance(t *testing.T) {
 				heartbeats = locktest.Heartbeats(0)
 			}
 			locktest.Run(t, locktest.Engine{
-				Start:        func(testing.TB) locktest.Harness { return newHarness(m) },
+				Start: func(t testing.TB) locktest.Harness {
+					t.Cleanup(func() { time.Sleep(lease) })
+					return newHarness(m)
+				},
 				Bubble:       synctest.Test,
 				Lease:        lease,
 				Soon:         2*poll + time.Second,

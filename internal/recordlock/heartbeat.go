@@ -120,7 +120,7 @@ var errLate = errors.New("the lease is over")
 // answerLocked tells SetData what came of its change.
 func (h *hold) answerLocked(c *change, err error) {
 	switch {
-	case c == nil && h.gone != nil && h.pending != nil:
+	case c == nil && h.pending != nil && (h.gone != nil || err != nil && !transient(err) && !errors.Is(err, errLate)):
 		h.pending.done <- err
 		h.pending = nil
 	case c == nil, errors.Is(err, errLate):

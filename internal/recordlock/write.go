@@ -27,7 +27,8 @@ func (c *contender) holder() Holder {
 func (c *contender) write(ctx context.Context, p plan) (*hold, error) {
 	h := c.holder()
 	if !c.seen.known || c.seen.rec.Vacant() {
-		return c.send(ctx, h, func(ctx context.Context) (a answer, err error) {
+		return c.send(ctx, h, func(ctx context.Context, at time.Time) (a answer, err error) {
+			h.Touched = at
 			a.now, a.done, err = c.store.Take(ctx, c.req.Key, h, c.req.Mode)
 			return a, err
 		})
@@ -36,7 +37,8 @@ func (c *contender) write(ctx context.Context, p plan) (*hold, error) {
 	next.Token++
 	h.Token = next.Token
 	next.Mode, next.Intent, next.Holders = c.req.Mode, Intent{}, append(slices.Clone(next.Holders), h)
-	return c.send(ctx, h, func(ctx context.Context) (a answer, err error) {
+	return c.send(ctx, h, func(ctx context.Context, at time.Time) (a answer, err error) {
+		next.Holders[len(next.Holders)-1].Touched = at
 		a.now, a.done, err = c.store.Swap(ctx, c.req.Key, c.seen.rec, next)
 		return a, err
 	})
@@ -45,6 +47,7 @@ func (c *contender) write(ctx context.Context, p plan) (*hold, error) {
 // confirm renews a grant that an earlier write of this call has got. If its lease was over, observers may have been told so.
 func (c *contender) confirm(ctx context.Context, own *Holder) (*hold, error) {
 	got := attempt{sent: c.began}
+	c.owed = true
 	c.open = slices.DeleteFunc(c.open, func(a attempt) bool {
 		if a.beat == own.Beat {
 			got = a
@@ -57,7 +60,8 @@ func (c *contender) confirm(ctx context.Context, own *Holder) (*hold, error) {
 	}
 	next := c.holder()
 	next.Token, next.Since = own.Token, own.Since
-	h, err := c.send(ctx, next, func(ctx context.Context) (a answer, err error) {
+	h, err := c.send(ctx, next, func(ctx context.Context, at time.Time) (a answer, err error) {
+		next.Touched = at
 		a.now, a.done, err = c.store.Renew(ctx, c.req.Key, next, c.req.Mode)
 		return a, err
 	})
@@ -81,8 +85,15 @@ func (e *Engine) lease() time.Duration {
 	return e.opts.Lease
 }
 
+// A writing sends a write; now is the time of the grant or beat in it.
+type writing func(ctx context.Context, now time.Time) (answer, error)
+
+func (w writing) at(now time.Time) func(context.Context) (answer, error) {
+	return func(ctx context.Context) (answer, error) { return w(ctx, now) }
+}
+
 // send sends a write with a holder. When ctx ends it returns at once: a goroutine waits for the answer, and removes what was written.
-func (c *contender) send(ctx context.Context, h Holder, write func(context.Context) (answer, error)) (*hold, error) {
+func (c *contender) send(ctx context.Context, h Holder, write writing) (*hold, error) {
 	type reply struct {
 		answer
 		err error
@@ -97,7 +108,7 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 		answered, gone := make(chan reply), make(chan struct{})
 		sent = c.host.Now()
 		if !c.tasks.Go(func(background context.Context) {
-			a, err := timed(background, c.Engine, c.req.Key, c.opts.Timeout, write)
+			a, err := timed(background, c.Engine, c.req.Key, c.opts.Timeout, write.at(sent.Wall))
 			done()
 			select {
 			case answered <- reply{a, err}:
@@ -105,7 +116,7 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 				if maybeDone(err) {
 					c.open = append(c.open, attempt{h.Beat, sent})
 				}
-				c.settle(c.req.Key, c.grant, c.open, a.now.Holder(c.grant) != nil || !c.intended.IsZero())
+				c.settle(c.req.Key, c.grant, c.open, a.now.Holder(c.grant) != nil || c.owed || !c.intended.IsZero())
 			}
 		}) {
 			done()
