@@ -33,13 +33,13 @@ func (c *contender) write(ctx context.Context, p plan) (*hold, error) {
 			return a, err
 		})
 	}
-	next := p.next
+	named, next := c.seen.rec, p.next
 	next.Token++
 	h.Token = next.Token
 	next.Mode, next.Intent, next.Holders = c.req.Mode, Intent{}, append(slices.Clone(next.Holders), h)
 	return c.send(ctx, h, func(ctx context.Context, at time.Time) (a answer, err error) {
 		next.Holders[len(next.Holders)-1].Touched = at
-		a.now, a.done, err = c.store.Swap(ctx, c.req.Key, c.seen.rec, next)
+		a.now, a.done, err = c.store.Swap(ctx, c.req.Key, named, next)
 		return a, err
 	})
 }
