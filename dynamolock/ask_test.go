@@ -2,6 +2,8 @@ package dynamolock_test
 
 import (
 	"errors"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,23 +11,34 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// What another program has left of an ask, or written in its place, is not told to the holder.
-func TestAskedForeign(t *testing.T) {
+// What another program has written as an ask or an intent is not told to the holder, and keeps no client from the key.
+func TestForeignHints(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		for name, asked := range map[string]item{
-			"of another grant": {"holdfastAskedToken": n("1")}, "text": {"holdfastAskedToken": s("x")},
-			"none": {"holdfastAskedToken": n("0")}, "a fraction": {"holdfastAskedToken": n("0.5")},
+		const asked, intent = "holdfastAskedToken", "holdfastIntent"
+		for name, hint := range map[string]item{
+			"asked of another grant": {asked: n("1")}, "asked as text": {asked: s("x")}, "asked as bytes": {asked: b("x")},
+			"asked of none": {asked: n("0")}, "asked of a fraction": {asked: n("0.5")},
+			"a short intent": {intent: b("x")}, "an intent of a later form": {intent: b(strings.Repeat("A", 64) + "20000 1000 -1 7")},
 		} {
+			write := func() {
+				i := h.item("k")
+				maps.Copy(i, hint)
+				h.set("k", i)
+			}
 			lock := a.hold(t, "k")
-			i := h.item("k")
-			i["holdfastAskedToken"] = asked["holdfastAskedToken"]
-			h.set("k", i)
+			write()
 			time.Sleep(lease)
 			if isClosed(lock.Asked()) {
 				t.Errorf("%s: asked", name)
 			}
 			mustLive(t, lock)
+			mustRelease(t, lock)
+			write()
+			lock, err := a.TryAcquire(t.Context(), "k")
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
 			mustRelease(t, lock)
 		}
 		a.hold(t, "k")

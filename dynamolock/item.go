@@ -106,6 +106,9 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 	guid := r.guid()
 	v := version{guid: guid, token: r.raw(attrToken), lease: r.raw(attrLease), asked: r.raw(attrAsked), intent: r.raw(attrIntent)}
 	_, v.text = attrs[attrGUID].(*types.AttributeValueMemberS)
+	if _, isNumber := attrs[attrAsked].(*types.AttributeValueMemberN); !isNumber {
+		v.asked = ""
+	}
 	rec := recordlock.Record{Intent: readIntent(r.bytes(attrIntent))}
 	h := recordlock.Holder{
 		Owner: r.text(attrOwner), Touched: r.time(attrTouched), Since: r.time(attrSince), Data: r.bytes(attrData), Lease: recordlock.Forever,
@@ -242,8 +245,12 @@ func intent(i *recordlock.Intent) types.AttributeValue {
 	}, " "))
 }
 
-// readIntent reads an intent. One that cannot be read is none: it is a hint.
+// readIntent reads an intent. One that cannot be read has a lease of 0: the next write replaces it.
 func readIntent(b []byte) (i recordlock.Intent) {
+	if b == nil {
+		return i
+	}
+	i.Grant = "-"
 	if len(b) < 64 {
 		return i
 	}

@@ -160,7 +160,7 @@ func (s *store) renewing(h *recordlock.Holder, m driver.Mode) *expression {
 		return x
 	}
 	guid := binary(h.Grant + h.Beat)
-	x.cond = all(x.begins(h.Grant), x.atMost(attrGUID, guid))
+	x.cond = all(x.begins(h.Grant), x.below(attrGUID, guid))
 	x.set(attrGUID, guid)
 	if s.opts.Mode != FailClosed {
 		x.cond = all(x.live(), x.is(attrToken, token(h.Token)), x.cond)
@@ -176,12 +176,12 @@ func (x *expression) entry(grant string) string {
 	return x.name(attrHolders) + "." + x.alias("#g"+grant, grant)
 }
 
-// shares is the condition that a grant with a token shares the item, is not broken and has no later beat than h. The entry of the first
-// holder has no token until the item is replaced.
+// shares is the condition that a grant with a token shares the item, is not broken and has an earlier beat than h; if h has no beat, any
+// beat. The entry of the first holder has no token until the item is replaced.
 func (x *expression) shares(h *recordlock.Holder) string {
 	between := func(t driver.Token) string {
-		least, most := ordered(t), ordered(t)+h.Beat+"~" // the same beat included
-		if h.Beat == "" {                                // any
+		least, most := ordered(t), ordered(t)+h.Beat
+		if h.Beat == "" {
 			most = ordered(t) + "Z"
 		}
 		return x.entry(h.Grant) + " BETWEEN " + x.value(binary(least)) + " AND " + x.value(binary(most))

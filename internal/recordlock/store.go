@@ -4,7 +4,8 @@
 // # Why it is safe
 //
 //   - Swap names the whole record that it replaces. A late copy of a Swap finds another record, and changes nothing.
-//   - Renew names the grant and its token, and is refused if the record has a later beat of the grant. A late copy changes nothing.
+//   - Renew names the grant and its token, and is refused unless its beat is later than the grant's in the record. A late copy changes
+//     nothing.
 //   - Take takes a vacant key without a read before. A late copy takes the key for a grant that no lock has. The client removes that
 //     grant when it finds it (debt.go), and other clients take it over after a lease.
 //   - A holder counts its lease from a moment before the write was sent. An observer counts it from a moment after the read that first
@@ -93,8 +94,7 @@ type Store interface {
 	Swap(ctx context.Context, key string, old, next Record) (now Record, done bool, err error)
 
 	// Renew replaces the holder that has the grant and the token of h in a record of mode m. It is refused if that holder is broken, or
-	// has a later beat.
-	// It keeps Asked.
+	// does not have an earlier beat. It keeps Asked.
 	Renew(ctx context.Context, key string, h Holder, m driver.Mode) (now Record, done bool, err error)
 
 	// List yields the records of the held keys that begin with prefix.

@@ -55,7 +55,7 @@ var dynamoDBMutants = []mutant{
 		recordDebt, "return slices.Contains(beats, a.beat) })", "return len(beats) > 0 })",
 	}, nil},
 	{"D6", "a late beat brings back an earlier one", dynamoDB, change{
-		dynamoWrites, "x.cond = all(x.begins(h.Grant), x.atMost(attrGUID, guid))", "x.cond = x.begins(h.Grant)",
+		dynamoWrites, "x.cond = all(x.begins(h.Grant), x.below(attrGUID, guid))", "x.cond = x.begins(h.Grant)",
 	}, nil},
 	{"D6", "a beat does not compare the token of its grant", dynamoDB, change{
 		dynamoWrites, "x.cond = all(x.live(), x.is(attrToken, token(h.Token)), x.cond)", "x.cond = all(x.live(), x.cond)",

@@ -152,7 +152,7 @@ func (s *Store) renew(key string, h recordlock.Holder, m driver.Mode) (now recor
 	defer s.mu.Unlock()
 	now = s.recordLocked(key, 0)
 	own := now.Holder(h.Grant)
-	if own == nil || own.Token != h.Token || own.Broken || own.Beat > h.Beat || now.Mode != m {
+	if own == nil || own.Token != h.Token || own.Broken || own.Beat >= h.Beat || now.Mode != m {
 		return now, false
 	}
 	now.Holders = slices.Clone(now.Holders)
