@@ -241,10 +241,11 @@ func TestObserve_Outage_StaleUntilToldAgain(t *testing.T) {
 		tell(state(2, ""))
 		late.expect(t, "1 stale", "2 stale", "2")
 		b.host.SetConnected(false)
+		late.expect(t, "1 stale", "2 stale", "2", "2 stale")
 		b.host.SetConnected(true)
 		tell(nobody)
-		late.expect(t, "1 stale", "2 stale", "2", "-")
-		o.expect(t, "1", "1 stale", "2 stale", "2", "-")
+		late.expect(t, "1 stale", "2 stale", "2", "2 stale", "-")
+		o.expect(t, "1", "1 stale", "2 stale", "2", "2 stale", "-")
 	})
 }
 
