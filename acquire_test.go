@@ -62,24 +62,6 @@ func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
 	}
 }
 
-// If ctx ends in a later pass, the result of an earlier one is kept.
-func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	calls := 0
-	l := (&engine{acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-		if calls++; calls <= 2 {
-			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
-		}
-		cancel()
-		return driver.Grant{}, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err())
-	}}).open(t, driver.Config{})
-	_, err := l.AcquireAny(ctx, []string{"a", "b"}, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond}))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
-		t.Errorf("got %v, want context.Canceled and ErrHeld", err)
-	}
-}
-
 // A call that reads the client's holds never sees a half-made grant; the race detector checks that.
 func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
 	b := &engine{}

@@ -97,27 +97,22 @@ type HeldError = driver.HeldError
 // Fields: Field, Reason.
 type InvalidError = driver.InvalidError
 
-// failed dresses the error of an operation on a key, for the user.
+// failed adds the operation and the key to an error; nil stays nil.
 func failed(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err})
 }
 
-// A keyError says what failed on which key. Its text has the key once, though errors that can stand alone have it too.
+// A keyError says what failed on which key. Its text has the key once, although a HeldError has it, too.
 type keyError struct {
 	key string
 	err error
 }
 
 func (e *keyError) Error() string {
-	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(lossText(e.err), strconv.Quote(e.key)+" is ", "", 1))
-}
-
-// lossText is the text of an error; that of a loss without the key and the token.
-func lossText(err error) string {
-	if lost, ok := err.(*LostError); ok {
-		return fmt.Sprintf("%v: %v", ErrLost, lost.Cause)
-	}
-	return err.Error()
+	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(e.err.Error(), strconv.Quote(e.key)+" is ", "", 1))
 }
 
 func (e *keyError) Unwrap() error { return e.err }

@@ -129,7 +129,7 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 				{Key: "k", Held: true, Holder: driver.Holder{Grant: "x"}},
 				{Key: "k", Held: true, Holder: driver.Holder{Grant: "y"}},
 			},
-			[]string{"0", "-", "0"},
+			[]string{"0", "-", "0", "0"},
 		},
 		"another grant of the same name": { // R25
 			[]driver.Info{{Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "x"}}, nobody, {Key: "k", Held: true, Holder: driver.Holder{Token: 2, Grant: "x"}}},
@@ -155,7 +155,7 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 			[]driver.Info{sharers(8, 9), nobody, wiped, state(3, ""), state(2, ""), nobody, wiped, sharers(1, 2)},
 			[]string{"8+9", "-", "3", "-", "1+2"},
 		},
-		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "-", "3"}},
+		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "3"}},
 		"the queue": {[]driver.Info{state(1, ""), {
 			Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "grant 1"}, Queue: []driver.Waiter{{Owner: "w"}},
 		}}, []string{"1"}},

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -26,7 +25,7 @@ type request struct {
 	limit   int
 	limitOK bool // WithLimit was given
 	passes  bool // a try is one of many: see AcquireAny
-	yield   bool // let others have the key first
+	yield   bool // a candidate has just led: other waiters come first
 	retry   *Retry
 }
 
@@ -83,9 +82,6 @@ func WithWait(d time.Duration) Option {
 // WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew in each pass.
 func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
 
-// yielding is for a candidate that has just led.
-func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
-
 // A Retry says how often a failure is retried, and after what delays. Delays double from Initial to Max, each varied by a quarter.
 // A delay may end early because the engine is reachable again; that try does not count, once per try that counts.
 type Retry struct {
@@ -139,7 +135,7 @@ func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 		return nil, err
 	}
 	if r.owner == "" {
-		r.owner = c.owner
+		r.owner = c.config.Owner
 	}
 	return r, nil
 }
