@@ -24,15 +24,6 @@ func until(key string) func(context.Context, *driver.Request) error {
 	}
 }
 
-// slowly is the acquire of a story that takes d for each key.
-func slowly(s *story, d time.Duration) func(context.Context, *driver.Request) (driver.Grant, error) {
-	acquire := s.engine.acquire
-	return func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-		time.Sleep(d)
-		return acquire(ctx, req)
-	}
-}
-
 func mustAll(t testing.TB, l *holdfast.Client, keys []string, opts ...holdfast.Option) *holdfast.Locks {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -254,56 +245,4 @@ func TestAcquireAllStopped(t *testing.T) {
 		t.Errorf("after %d passes: %v", passes, err)
 	}
 	mustClose(t, l)
-}
-
-// Close ends a call at any key, and what it has taken goes back with the rest.
-func TestAcquireAllClosed(t *testing.T) {
-	for _, at := range []string{"a", "b", "c"} {
-		bubble(t, func(t *testing.T) {
-			l, s := openStory(t, until(at))
-			failed := make(chan error)
-			go func() {
-				_, err := l.AcquireAll(context.Background(), []string{"a", "b", "c"})
-				failed <- err
-			}()
-			synctest.Wait()
-			go mustClose(t, l)
-			if err := <-failed; !errors.Is(err, holdfast.ErrClosed) {
-				t.Error(err)
-			}
-			synctest.Wait()
-			if told := s.told(); strings.Count(told, "release") != int(at[0]-'a') {
-				t.Errorf("at %q: %s", at, told)
-			}
-		})
-	}
-}
-
-// What AcquireAll refuses, it refuses before the engine hears of any key.
-func TestAcquireAllInput(t *testing.T) {
-	l, s := openStory(t, nil)
-	defer mustClose(t, l)
-	for field, call := range map[string]func() error{
-		"keys": func() error { _, err := l.AcquireAll(t.Context(), nil); return err },
-		"key":  func() error { _, err := l.TryAcquireAll(t.Context(), []string{"a", "b", ""}); return err },
-		"wait": func() error {
-			_, err := l.TryAcquireAll(t.Context(), []string{"a"}, holdfast.WithWait(time.Second))
-			return err
-		},
-		"TTL": func() error { _, err := l.AcquireAll(t.Context(), []string{"a"}, holdfast.WithTTL(-1)); return err },
-		"fn":  func() error { return l.DoAll(t.Context(), []string{"a"}, nil) },
-	} {
-		var invalid *holdfast.InvalidError
-		if err := call(); !errors.As(err, &invalid) || invalid.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	long := strings.Repeat("k", holdfast.MaxKey)
-	_, err := l.AcquireAll(t.Context(), []string{long, "b", long})
-	if !errors.Is(err, holdfast.ErrInvalid) || len(err.Error()) > 300 {
-		t.Errorf("equal keys: %v", err)
-	}
-	if s.told() != "" {
-		t.Errorf("the engine was asked: %s", s.told())
-	}
 }

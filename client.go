@@ -211,7 +211,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if c.closedUnder(ctx) {
+	if c.closing.Err() != nil {
 		return ErrClosed
 	}
 	ended := driver.ContextError(ctx)
@@ -222,12 +222,6 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ended, err)
-}
-
-// closedUnder reports whether the ctx of a call, from bind, has ended because the client was closed. Its cause may also be that
-// another client was.
-func (c *Client) closedUnder(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), ErrClosed) && c.closing.Err() != nil
 }
 
 func (c *Client) checkPrefix(prefix string) error {

@@ -148,7 +148,11 @@ func (c *Client) giveBack(ctx context.Context) error {
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
 		for _, k := range c.endedByClose {
-			c.noteRelease(k, err)
+			if err != nil && k.hold.Release(c.background) == nil {
+				c.noteRelease(k, nil) // the engine knows that this one is given back
+			} else {
+				c.noteRelease(k, err)
+			}
 		}
 	} else {
 		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })

@@ -169,7 +169,7 @@ func (e *Election) run(ctx context.Context, lead func(context.Context, *Lock) er
 // over is the error of a Run whose ctx has ended, or whose client is closed.
 func (e *Election) over(ctx context.Context, last *leadership) error {
 	err := error(ErrClosed)
-	if !e.client.closedUnder(ctx) {
+	if e.client.closing.Err() == nil {
 		err = driver.ContextError(ctx)
 	}
 	return errors.Join(failed("elect", e.key, err), last.pending())

@@ -56,9 +56,9 @@ func (k EventKind) String() string {
 //
 // An OnEvent function receives the events in the order of Seq, one at a time, on a goroutine of the client. Their Times never
 // decrease. One Granted or Failed follows each Started, and one Released, TTLExpired or Lost follows each Granted, all before
-// [Client.Close] returns. OnEvent may run later than what it reports, and before the engine's Dial or New returns. A slow OnEvent
-// delays only further events and Close; pending events stay in memory without limit. If the process exits without Close, pending
-// events and log records are lost. OnEvent must not call Close, and may call anything else. A panic in OnEvent ends the process.
+// [Client.Close] returns. OnEvent may run later than what it reports, and before Dial or New returns. A slow OnEvent delays only
+// further events and Close. Pending events stay in memory without limit; if the process exits without Close, they are lost, as are
+// log records. OnEvent must not call Close or end its goroutine; a panic in it ends the process.
 type Event struct {
 	Seq  uint64 // numbers all events of the client
 	Kind EventKind

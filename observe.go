@@ -127,12 +127,18 @@ func (c *Client) join(key string) (*observation, error) {
 			c.feed.emit(Event{Kind: ObserveBegan, Key: key}, time.Time{})
 			err := c.engine.Observe(ctx, key, o.tell)
 			for errors.Is(err, driver.ErrHistoryLost) {
-				o.forget()
+				o.mu.Lock()
+				o.newest = 0 // accept smaller tokens again
+				o.mu.Unlock()
 				err = c.engine.Observe(ctx, key, o.tell)
 			}
 			c.feed.emit(Event{Kind: ObserveEnded, Key: key}, time.Time{})
 			close(o.ended)
-			c.drop(o)
+			c.mu.Lock()
+			if c.observed[key] == o {
+				delete(c.observed, key)
+			}
+			c.mu.Unlock()
 			o.fail(cmp.Or(c.explain(ctx, err), errNotObserved))
 		})
 	}
@@ -148,15 +154,6 @@ func (c *Client) leave(o *observation) {
 	c.mu.Unlock()
 	if last {
 		o.end()
-	}
-}
-
-// drop forgets an observation that has ended, so that no observer joins it.
-func (c *Client) drop(o *observation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.observed[o.key] == o {
-		delete(c.observed, o.key)
 	}
 }
 
@@ -202,13 +199,6 @@ func (o *observation) tell(info Info) {
 	o.state = &info
 	o.feed.emit(event, time.Time{})
 	o.wakeLocked()
-}
-
-// forget accepts smaller tokens again.
-func (o *observation) forget() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.newest = 0
 }
 
 // withoutEnded leaves out grants that had ended before a state that was told: an old answer, or a late renewal, may show them again. It

@@ -59,11 +59,11 @@ func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 func WithShared() Option { return func(r *request) { r.shared = true } }
 
 // WithLimit takes one of n permits: at most n hold the key at a time. n is from 1 to [MaxLimit], and the same for all. Another n, a
-// reader or a lock excludes permits and is excluded by them. It waits in its turn, and later requests wait behind it even while permits
-// are free; the wait is logged. So a program that holds a permit and asks for a second one can wait for ever, and an [Election] for the
-// key keeps permits out while it leads. On ZooKeeper, Curator's and kazoo's semaphores are separate: a fleet that mixes them with permits
-// has up to 2n holders. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data; WithLimit and [WithShared] do
-// not go together.
+// reader or a lock excludes permits and is excluded by them. It waits in its turn, and later requests wait behind it even while
+// permits are free; the wait is logged. So a program that holds a permit and asks for a second one can wait for ever, and an
+// [Election] for the key keeps permits out while it leads. On ZooKeeper, Curator's and kazoo's semaphores are separate: a fleet that
+// mixes them with permits has up to 2n holders. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
+// WithLimit and [WithShared] do not go together.
 //
 // A permit cannot be fenced. Its token tells it from others, but a greater token does not make a smaller one late: both may be
 // live. Where each of n holders needs a token that protects, or a number of its own, let [Client.AcquireAny] take one of n keys.

@@ -49,8 +49,7 @@ type Driver interface {
 	//  9. If the engine has a queue, its order applies to every mode: a later request never overtakes a waiter, even if it could be
 	//     granted immediately.
 	// 10. If it has none, every waiter gets the key in the end, even beside a client that wants the key again as soon as it has
-	//     released it. On DynamoDB, a waiter asks for a turn in the item after some polls. The client that releases the key then
-	//     lets all others look before it takes the key again.
+	//     released it.
 	// 11. It acquires a free key within three quarters of a lease even if one of its requests, or the answer, is lost: the time limits
 	//     of requests have to be shorter.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
@@ -96,9 +95,11 @@ type Driver interface {
 // An Ender is a Driver that can give back all that its client has in one step, as by ending a session.
 type Ender interface {
 	// EndSession gives back all that the client has in the engine. All locks have ended for their holders. Calls of Release under way
-	// are given up when it has returned, and Release is not called for other holds; then Close is called.
+	// are given up when it has returned; then Close is called.
 	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
 	//  2. It retries while the engine is unreachable, and returns soon after the end of ctx.
+	//  3. Its error says what was not confirmed. Then Release is called once for each hold that has none yet, with a ctx that has
+	//     ended: it returns nil if that hold is known to be given back, and does not wait.
 	EndSession(ctx context.Context) error
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Lease is a promise of the engine: as long as it runs, nobody else is given what was granted under it. It may cover one lock or
-// all locks of a session. It ends on the client's own clocks, unless it is renewed:
+// A Lease is a promise of the engine: while it runs, no other client is given what was granted under it. It may cover one lock or all
+// locks of a session. It ends on the client's own clocks, unless it is renewed:
 //
 //	valid until = moment of sending what renewed it + length - margin
 //
@@ -93,9 +94,7 @@ func (l *Lease) Limit(sent Instant, length time.Duration) {
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	over := l.expireLocked() // what the clocks have seen came first
-	if l.dead == nil {
-		l.dead = cause
-	}
+	l.dead = cmp.Or(l.dead, cause)
 	over = append(over, l.closeTermLocked(cause)...)
 	if l.timer != nil {
 		l.timer.Stop()
@@ -190,8 +189,8 @@ func (t *Tenant) Deadline() time.Time {
 // overLocked returns why the present term is over by the clocks: the reason of the lease, or ErrClockJump if only the wall clock says
 // so.
 //
-// A wall clock that was set back would leave room for a suspend that nobody sees: what is left by it is never more than what is left
-// by the other.
+// What is left by the wall clock is never more than what is left by the monotonic clock. Otherwise a suspend would go unnoticed after
+// the wall clock was set back.
 func (l *Lease) overLocked() error {
 	now := l.host.Now()
 	if more := l.term.until.Wall.Sub(now.Wall) - l.term.until.Mono.Sub(now.Mono); more > 0 {
@@ -209,14 +208,12 @@ func (l *Lease) overLocked() error {
 
 // expireLocked closes the present term if it is over by the clocks.
 func (l *Lease) expireLocked() []*Tenant {
-	if len(l.term.locks) == 0 {
-		return nil
+	if len(l.term.locks) > 0 {
+		if cause := l.overLocked(); cause != nil {
+			return l.closeTermLocked(cause)
+		}
 	}
-	cause := l.overLocked()
-	if cause == nil {
-		return nil
-	}
-	return l.closeTermLocked(cause)
+	return nil
 }
 
 // closeTermLocked ends the term, now or when it was over by itself, and returns the locks that were in it, to be ended by the caller
