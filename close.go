@@ -142,7 +142,7 @@ func (c *Client) giveBack(ctx context.Context) error {
 	if session, ok := c.engine.(driver.Ender); ok {
 		err := session.EndSession(ctx)
 		if err == nil {
-			all = nil // even those whose release the engine has refused meanwhile
+			all = nil // even the locks whose release the engine has refused meanwhile
 		} else {
 			sessionEnd = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
 		}

@@ -53,7 +53,7 @@ var (
 // How a term of an [Election] ends while its lock is live.
 var (
 	ErrResigned = errors.New("resigned") // the cause of lead's ctx after [Election.Resign]
-	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by [Client.Ask], and
+	// ErrAsked is the cause of lead's ctx when another client has asked for the lock, by [Client.Ask], and
 	// ElectionOptions.StepDownWhenAsked is set.
 	ErrAsked     = errors.New("asked to step down")
 	ErrUnfit     = errors.New("not fit to lead")             // the cause of lead's ctx when ElectionOptions.Fit has failed
@@ -88,7 +88,8 @@ func lossCause(err error) error {
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 //
-// Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
+// Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock
+// of this client is in the way).
 type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows it ("key", "TTL",

@@ -96,7 +96,7 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It fails if one of the locks has ended.
+// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It fails at the first lock that has ended.
 func (l *Locks) Extend(d time.Duration) error {
 	if l.live == nil {
 		return failed("extend", "", errNotAcquired())

@@ -35,8 +35,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 func (e *engine) join(req *driver.Request) (c *contender, healed <-chan struct{}, err error) {
 	s := e.store
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if e.cut {
+		defer s.mu.Unlock()
 		return nil, e.healed, errCut
 	}
 	if e.session == nil || e.session.over {
@@ -48,18 +48,17 @@ func (e *engine) join(req *driver.Request) (c *contender, healed <-chan struct{}
 	ahead := s.queues[req.Key]
 	granted := mayHold(req.Mode, ahead)
 	if !req.Wait && !granted {
+		defer s.mu.Unlock()
 		return nil, nil, driver.Held(s.infoLocked(req.Key))
 	}
 	c = &contender{
-		key:     req.Key,
-		owner:   req.Owner,
-		data:    req.Data,
-		mode:    req.Mode,
-		lose:    req.Lost,
-		onAsked: req.Asked,
-		news:    make(chan struct{}),
-		session: e.session,
-		queued:  time.Now(),
+		key: req.Key, owner: req.Owner, data: req.Data, mode: req.Mode, lose: req.Lost, onAsked: req.Asked,
+		news: make(chan struct{}), session: e.session, queued: time.Now(),
+	}
+	i := slices.IndexFunc(ahead, func(x *contender) bool { return x.mode.Limit != c.mode.Limit })
+	var behind driver.Mode
+	if i >= 0 {
+		behind = ahead[i].mode
 	}
 	s.queues[c.key] = append(ahead, c)
 	c.session.addLocked(c)
@@ -67,10 +66,12 @@ func (e *engine) join(req *driver.Request) (c *contender, healed <-chan struct{}
 		s.grantLocked(c)
 		c.told = true // by the answer itself
 		close(c.news)
-	} else {
+	}
+	s.mu.Unlock()
+	if !granted {
 		req.Queued(len(ahead))
-		if i := slices.IndexFunc(ahead, func(x *contender) bool { return x.mode.Limit != c.mode.Limit }); i >= 0 {
-			req.Behind(ahead[i].mode)
+		if i >= 0 {
+			req.Behind(behind)
 		}
 	}
 	return c, nil, nil

@@ -5,7 +5,7 @@
 //	store := memlock.NewStore()
 //	worker, err := memlock.New(&memlock.Options{Store: store, Owner: "worker"})
 //	...
-//	store.Cut(worker) // the lock's Done closes before anybody else gets the key
+//	store.Cut(worker) // the lock's Done closes before another client gets the key
 //
 // A [Store] takes the place of the server; clients that compete share one. A [Client] embeds [*holdfast.Client], and so has Acquire,
 // TryAcquire, AcquireAny, AcquireAll, Do, DoAll, Inspect, List, Break, Ask, Events, Owner, Close and so on.
@@ -36,6 +36,6 @@
 //
 // Store and clients may live inside a [testing/synctest] bubble; create both there. They use timers and no lasting goroutine. So a
 // lock can be held for an hour in no time, and a client that a test forgets to close does not keep its bubble from ending. Calls that
-// wait, deliveries that are pending while a client is cut off, and events that nobody reads (from the second one on) do have a
+// wait, deliveries that are pending while a client is cut off, and unread events (from the second one on) do have a
 // goroutine: end them by a ctx, by Heal, or by Close.
 package memlock
