@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,56 +32,6 @@ func mustAll(t testing.TB, l *holdfast.Client, keys []string, opts ...holdfast.O
 		t.Fatal(err)
 	}
 	return locks
-}
-
-// Keys are taken in the order of their bytes, and given back from the last.
-func TestAcquireAllOrder(t *testing.T) {
-	l, s := openStory(t, nil)
-	defer mustClose(t, l)
-	locks := mustAll(t, l, []string{"b", "-a", "a", "B", "ab", "é"})
-	var keys []string
-	for _, lock := range locks.All() {
-		keys = append(keys, lock.Key())
-		if locks.Lock(lock.Key()) != lock {
-			t.Errorf("Lock(%q) is another", lock.Key())
-		}
-	}
-	if got := fmt.Sprint(keys); got != "[-a B a ab b é]" {
-		t.Errorf("taken in the order %s", got)
-	}
-	if locks.Lock("c") != nil {
-		t.Error("Lock of a key that is none of them is not nil")
-	}
-	if err := locks.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if n := s.ended.Load(); n != 6 {
-		t.Errorf("%d of 6 given back", n)
-	}
-}
-
-// A failure at any key gives back what was taken before it, and says at which key.
-func TestAcquireAllFails(t *testing.T) {
-	for i, at := range []string{"a", "b", "c"} {
-		var failed []holdfast.Event
-		l, s := openStory(t, func(_ context.Context, req *driver.Request) error {
-			if req.Key == at {
-				return holdfast.ErrDenied
-			}
-			return nil
-		}, only(func(e holdfast.Event) { failed = append(failed, e) }, holdfast.Failed))
-		locks, err := l.AcquireAll(t.Context(), []string{"c", "b", "a"})
-		if locks != nil || !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), fmt.Sprintf("%q", at)) {
-			t.Errorf("denied at %q: %v, %v", at, locks, err)
-		}
-		if n := s.ended.Load(); n != int64(i) {
-			t.Errorf("denied at %q: %d given back, want %d; %s", at, n, i, s.told())
-		}
-		mustClose(t, l)
-		if len(failed) != 1 || failed[0].Key != at || !strings.HasSuffix(err.Error(), failed[0].Err.Error()) {
-			t.Errorf("denied at %q: %v; events: %+v", at, err, failed)
-		}
-	}
 }
 
 // A call that fails waits for the engine's confirmation, but not for long, and not at all once nobody waits.

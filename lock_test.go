@@ -3,12 +3,10 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"weak"
 
@@ -60,17 +58,6 @@ func TestDeadlineOfAnEndedLock(t *testing.T) {
 			t.Errorf("the deadline of a lock lost after %v is %v after the grant", validity, got)
 		}
 	})
-}
-
-// If a grant was gone before its release, Release returns the engine's error.
-func TestReleaseTellsWhyTheGrantWasGone(t *testing.T) {
-	l := (&engine{release: func(context.Context) error {
-		return errors.Join(holdfast.ErrLost, holdfast.ErrSessionExpired)
-	}}).open(t, driver.Config{})
-	err := acquire(t, l, "k").Release(t.Context())
-	if !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrSessionExpired) {
-		t.Errorf("Release: %v, want ErrLost for ErrSessionExpired", err)
-	}
 }
 
 // contextOf is the context of a lock, without its CancelFunc.
@@ -195,48 +182,4 @@ func TestVerify(t *testing.T) {
 			t.Errorf("answer %v: Err is %v, want %v", c.answer, now, c.lost)
 		}
 	}
-}
-
-// stuck is a log handler that blocks on the loss of a lock.
-type stuck struct {
-	slog.Handler
-
-	handled chan struct{}
-	release chan struct{}
-}
-
-func (s stuck) Enabled(context.Context, slog.Level) bool { return true }
-
-func (s stuck) Handle(_ context.Context, record slog.Record) error {
-	if record.Level == slog.LevelWarn {
-		<-s.release
-		close(s.handled)
-	}
-	return nil
-}
-
-// An engine does not wait for a log handler: it reports a loss on the goroutine that reads its replies, and the handler may call the
-// engine.
-func TestLoseDoesNotWaitForTheLog(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
-		b := &engine{}
-		lose := b.losing()
-		l := b.open(t, driver.Config{Logger: slog.New(s)})
-		lock := acquire(t, l, "k")
-		told := make(chan struct{})
-		go func() {
-			(*lose)(holdfast.ErrBroken)
-			close(told)
-		}()
-		synctest.Wait()
-		if !closed(told) || !errors.Is(lock.Err(), holdfast.ErrBroken) {
-			t.Errorf("Lose returned: %v; the lock: %v", closed(told), lock.Err())
-		}
-		close(s.release)
-		mustClose(t, l)
-		if !closed(s.handled) {
-			t.Error("Close returned before the handler")
-		}
-	})
 }

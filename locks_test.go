@@ -92,34 +92,3 @@ func TestDoAll(t *testing.T) {
 		})
 	}
 }
-
-// Contexts, and what a call needs while it waits, are forgotten when they are over.
-func TestLocksKeepNoContexts(t *testing.T) {
-	l, _ := openStory(t, nil)
-	defer mustClose(t, l)
-	locks := mustAll(t, l, three)
-	for _, lock := range locks.All() {
-		if n := holdfast.Contexts(lock); n != 1 {
-			t.Errorf("%q has %d contexts to end", lock.Key(), n)
-		}
-	}
-	for range 100 {
-		ctx, cancel := locks.Context(t.Context())
-		if cancel(); ctx.Err() == nil {
-			t.Fatal("the CancelFunc does not end the context")
-		}
-	}
-	parent, end := context.WithCancel(t.Context())
-	ctx, cancel := locks.Context(parent)
-	defer cancel()
-	if end(); ctx.Err() == nil {
-		t.Error("the context outlives its parent")
-	}
-	for _, lock := range locks.All() {
-		for end := time.Now().Add(time.Minute); holdfast.Contexts(lock) != 1; time.Sleep(time.Millisecond) { // a goroutine sees to it
-			if time.Now().After(end) {
-				t.Fatalf("%q has %d contexts to end", lock.Key(), holdfast.Contexts(lock))
-			}
-		}
-	}
-}
