@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // errWaited is the cause of a wait that WithWait ended.
 var errWaited = errors.New("wait elapsed")
 
-// errAway is why a try has ended that was given no answer for a lease.
+// errAway ends a try that has taken a lease.
 var errAway = fmt.Errorf("%w: no answer for a lease", ErrDisconnected)
 
 // holderTimeout bounds the question for the holder after a wait has elapsed.
@@ -27,8 +26,8 @@ const holderTimeout = 250 * time.Millisecond
 //
 // When ctx ends, Acquire returns at once; its error matches ctx.Err() and [ErrHeld] or [ErrDisconnected]. The client undoes in the
 // background what the call had begun. When [WithWait] elapses, the error is a [*HeldError], or [ErrDisconnected] if the engine has
-// not answered. Other errors: [ErrInvalid], [ErrClosed], [ErrNames] (on ZooKeeper, of programs with other names), [ErrDenied], [ErrReclaimed] (another
-// client with the same owner name took this place by [WithReclaim]), and the engine's own.
+// not answered. Other errors: [ErrInvalid], [ErrClosed], [ErrNames], [ErrDenied], [ErrReclaimed] (another client with the same owner
+// name took this place by [WithReclaim]), and the engine's own.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, true, opts)
 }
@@ -114,31 +113,38 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 		}
 	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	again, behind := c.retries(r, loop, wait, giveUp), c.behind(r)
+	if !wait && !r.passes && c.config.Lease != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.config.Lease(), errAway)
+		defer cancel()
+	}
+	again := c.retry(r, loop)
+	var behind sync.Once
 	for {
-		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
+		k := &Lock{
+			client: c, key: r.key, owner: r.owner, mode: r.mode(),
+			done: make(chan struct{}), writing: make(chan struct{}, 1), givenBack: make(chan struct{}),
+		}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
-			Key:     r.key,
-			Owner:   r.owner,
-			Data:    r.data,
-			Mode:    k.mode,
-			Wait:    wait,
-			Reclaim: r.reclaim,
-			Yield:   r.yield,
-			Retry:   again,
+			Key: r.key, Owner: r.owner, Data: r.data, Mode: k.mode, Wait: wait, Reclaim: r.reclaim, Yield: r.yield,
+			Retry: again,
 			Queued: func(ahead int) {
 				a.queued(r.key, ahead)
 				c.log.Debug("waiting in the queue", "key", r.key, "owner", r.owner, "ahead", ahead)
 			},
-			Behind: behind,
-			Lost:   k.lose,
-			Asked:  k.ask,
+			Behind: func(other driver.Mode) {
+				behind.Do(func() {
+					c.log.Info("waiting behind another mode", "key", r.key, "owner", r.owner, "mode", r.mode().String(), "other", other.String())
+				})
+			},
+			Lost:  k.lose,
+			Asked: k.ask,
 		})
 		if err != nil {
 			if held := (*HeldError)(nil); errors.As(err, &held) {
 				held.Own = c.own(r) != nil
+			} else if context.Cause(ctx) == errAway && !errors.Is(err, ErrDisconnected) {
+				err = fmt.Errorf("%w: %w", errAway, err)
 			}
 			return nil, err
 		}
@@ -148,8 +154,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
 		}
-		// The grant was over before it could be handed out: the process was stopped, or somebody broke it at once. Start over.
-		k.void(err)
+		// The grant was over before the caller had it: the process was stopped, or another client broke it at once. Start over.
 		c.lockEnded(k)
 		if errors.Is(err, ErrReclaimed) {
 			return nil, err
@@ -160,17 +165,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 	}
 }
 
-// behind returns what an engine calls: see Request.Behind.
-func (c *Client) behind(r *request) func(driver.Mode) {
-	var once sync.Once
-	return func(other driver.Mode) {
-		once.Do(func() {
-			c.log.Info("waiting behind another mode", "key", r.key, "owner", r.owner, "mode", r.mode().String(), "other", other.String())
-		})
-	}
-}
-
-// errUnwound is the outcome of a call in which a function of the caller did not return, such as Retry.Delay.
+// errUnwound is the outcome of a call if a function of the caller, such as Retry.Delay, did not return.
 var errUnwound = errors.New("holdfast: a function of the caller did not return: it panicked or ended its goroutine")
 
 // AcquireAny takes the lock of the first free key, in the given order or shuffled by [WithRandomOrder]. If none is free, it fails
@@ -180,16 +175,9 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	fail := func(err error) (*Lock, error) {
 		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)
 	}
-	if len(keys) == 0 {
-		return fail(driver.Invalid("keys", "there are none"))
-	}
-	requests := make([]*request, len(keys))
-	for i, key := range keys {
-		r, err := c.newRequest(key, opts)
-		if err != nil {
-			return fail(err)
-		}
-		requests[i] = r
+	requests, err := c.newRequests(keys, opts)
+	if err != nil {
+		return fail(err)
 	}
 	callCtx, done, err := c.enter(ctx)
 	if err != nil {
@@ -227,7 +215,6 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	began := time.Now()
-	var before []error // the results of the last whole pass
 	watched := false
 	for {
 		if first.shuffle {
@@ -245,13 +232,10 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 			}
 			if !errors.Is(err, ErrHeld) {
 				if ctx.Err() == nil {
-					return nil, fmt.Errorf("%q: %w", clip(r.key), err) // it is not that all are held
-				}
-				if len(held) == 0 {
-					held = before
+					return nil, &keyError{r.key, err}
 				}
 				if callCtx.Err() == nil {
-					err = c.waited(callCtx, r, err) // who has this one
+					err = c.waited(callCtx, r, err)
 				}
 				return nil, errors.Join(append(held, err)...)
 			}
@@ -264,6 +248,5 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 			}
 			watched = true
 		}
-		before = held
 	}
 }

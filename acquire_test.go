@@ -14,37 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// An engine may wrap ctx's error itself; its text is kept.
-func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
-	for name, wrap := range map[string]func(context.Context) error{
-		"alone":    func(context.Context) error { return holdfast.ErrDisconnected },
-		"with ctx": func(ctx context.Context) error { return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err()) },
-		"as cause": func(ctx context.Context) error {
-			return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, context.Cause(ctx))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := (&engine{acquire: func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
-					<-ctx.Done()
-					return driver.Grant{}, wrap(ctx)
-				}}).open(t, driver.Config{})
-				for _, cause := range []error{nil, errors.New("the user went home")} {
-					ctx, cancel := context.WithCancelCause(t.Context())
-					time.AfterFunc(time.Second, func() { cancel(cause) })
-					_, err := l.Acquire(ctx, "k")
-					if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrDisconnected) {
-						t.Errorf("cause %v: got %v, want context.Canceled and ErrDisconnected", cause, err)
-					}
-					if cause != nil && !errors.Is(err, cause) {
-						t.Errorf("got %v, want the cause %v in it", err, cause)
-					}
-				}
-			})
-		})
-	}
-}
-
 // "None is free" and "the engine refused" are different answers.
 func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
 	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
@@ -59,24 +28,6 @@ func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
 	}
 	if errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("%v matches ErrHeld, as if all keys were held", err)
-	}
-}
-
-// If ctx ends in a later pass, the result of an earlier one is kept.
-func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	calls := 0
-	l := (&engine{acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-		if calls++; calls <= 2 {
-			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
-		}
-		cancel()
-		return driver.Grant{}, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err())
-	}}).open(t, driver.Config{})
-	_, err := l.AcquireAny(ctx, []string{"a", "b"}, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond}))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
-		t.Errorf("got %v, want context.Canceled and ErrHeld", err)
 	}
 }
 
@@ -154,40 +105,6 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// A grant that is over when it arrives, by its lease or because somebody ended it, is not live for
-// a moment: the client releases it and asks again.
-func TestGrantThatComesTooLate(t *testing.T) {
-	for name, over := range map[string]func(*driver.Request){
-		"the process was stopped": func(*driver.Request) { time.Sleep(validity) },
-		"broken":                  func(req *driver.Request) { req.Lost(holdfast.ErrBroken) },
-	} {
-		bubble(t, func(t *testing.T) {
-			b := &engine{}
-			b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-				g := b.grant()
-				if g.Token == 1 {
-					over(req)
-				} else {
-					b.lease.Renew(b.host.Now())
-				}
-				return g, nil
-			}
-			l := b.open(t, driver.Config{})
-			events := l.Events()
-			lock := acquire(t, l, "k")
-			if lock.Token() != 2 || lock.Err() != nil || b.ended.Load() != 1 {
-				t.Errorf("%s: token %v, %v; %d grants given back; want the second grant and the first given back",
-					name, lock.Token(), lock.Err(), b.ended.Load())
-			}
-			select {
-			case e := <-events.Lost():
-				t.Errorf("%s: an event for a lock that nobody had: %+v", name, e)
-			default:
-			}
-		})
-	}
-}
-
 func TestAcquireAnyPasses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -262,76 +179,6 @@ func TestWaitShorterThanTheAnswer(t *testing.T) {
 	}
 }
 
-// A driver may wrap another, and add to its errors.
-func TestHeldErrorThatIsWrapped(t *testing.T) {
-	more := errors.New("traced")
-	c := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		held := driver.Held(driver.Info{Key: req.Key, Held: true, Holder: driver.Holder{Owner: "somebody", Token: 7}})
-		return driver.Grant{}, fmt.Errorf("%w: %w", more, held)
-	}}).open(t, driver.Config{})
-	_, err := c.TryAcquire(t.Context(), "k")
-	var held *holdfast.HeldError
-	if !errors.As(err, &held) || held.Key != "k" || held.Holder.Owner != "somebody" || held.Holder.Token != 7 || !errors.Is(err, more) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// WithData copies the data when it is called.
-func TestWithDataIsCopied(t *testing.T) {
-	c, err := memlock.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := []byte("one")
-	opt := holdfast.WithData(data)
-	copy(data, "two")
-	acquire(t, c.Client, "k", opt)
-	if info, err := c.Inspect(t.Context(), "k"); err != nil || string(info.Data) != "one" {
-		t.Errorf("%q, %v", info.Data, err)
-	}
-	mustClose(t, c.Client)
-}
-
-// The wait ends between the end of the session and the next try: it says who has the key.
-func TestWaitEndsBeforeTheNextTry(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		store := memlock.NewStore()
-		var clients [2]*memlock.Client
-		for i := range clients {
-			c, err := memlock.New(&memlock.Options{Store: store})
-			if err != nil {
-				t.Fatal(err)
-			}
-			clients[i] = c
-		}
-		acquire(t, clients[0].Client, "k")
-		time.AfterFunc(time.Second, func() { store.Expire(clients[1]) })
-		_, err := clients[1].Acquire(t.Context(), "k", holdfast.WithWait(1050*time.Millisecond))
-		if !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("the key is held: %v", err)
-		}
-		for _, c := range clients {
-			mustClose(t, c.Client)
-		}
-	})
-}
-
-// The wait ends when grants have ended before they could be handed out, and nobody has the key: the error says why.
-func TestWaitEndsAfterGrantsThatWereOver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{}
-		b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
-			return driver.Grant{Token: 1, Lease: driver.NewLease(b.host, leaseLength, holdfast.ErrLeaseExpired), Hold: b}, nil
-		}
-		c := b.open(t, driver.Config{})
-		_, err := c.Acquire(t.Context(), "k", holdfast.WithWait(time.Minute))
-		if !errors.Is(err, holdfast.ErrLeaseExpired) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-		mustClose(t, c)
-	})
-}
-
 // Retry.Total bounds AcquireAny as a whole, also a key whose engine stops answering late in that time.
 func TestTotalOfAcquireAny(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -357,43 +204,4 @@ func TestTotalOfAcquireAny(t *testing.T) {
 		mustClose(t, c.Client)
 		mustClose(t, other.Client)
 	})
-}
-
-// R5. So does the wait of AcquireAny, and what it knows of other keys is kept.
-func TestWaitOfAcquireAnyShorterThanTheAnswer(t *testing.T) {
-	for want, inspect := range map[error]func(context.Context, string) (driver.Info, error){
-		holdfast.ErrHeld: func(_ context.Context, key string) (driver.Info, error) {
-			return driver.Info{Key: key, Held: true, Holder: driver.Holder{Owner: "somebody"}}, nil
-		},
-		holdfast.ErrDisconnected: func(ctx context.Context, _ string) (driver.Info, error) {
-			return driver.Info{}, hang(ctx)
-		},
-	} {
-		for answered := range 2 { // of the two keys, before the wait elapses
-			t.Run(fmt.Sprintf("%v, %d answered", want, answered), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					calls := 0
-					l := (&engine{inspect: inspect, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-						if calls++; calls <= answered {
-							return driver.Grant{}, driver.Held(driver.Info{Key: req.Key, Held: true, Holder: driver.Holder{Owner: "owner of " + req.Key}})
-						}
-						return driver.Grant{}, hang(ctx)
-					}}).open(t, driver.Config{})
-					began := time.Now()
-					_, err := l.AcquireAny(t.Context(), []string{"a", "b"}, holdfast.WithWait(time.Millisecond))
-					if took := time.Since(began); took > 600*time.Millisecond {
-						t.Errorf("it took %v to ask who holds the key", took)
-					}
-					for _, kind := range []error{holdfast.ErrHeld, holdfast.ErrDisconnected} {
-						if errors.Is(err, kind) != (kind == want || kind == holdfast.ErrHeld && answered > 0) {
-							t.Errorf("%v; want %v of the last key", err, want)
-						}
-					}
-					if answered > 0 && !strings.Contains(err.Error(), "owner of a") {
-						t.Errorf("%v does not tell who holds the first key", err)
-					}
-				})
-			})
-		}
-	}
 }

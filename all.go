@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -41,73 +39,72 @@ func (c *Client) acquireAll(ctx context.Context, keys []string, wait bool, opts 
 	fail := func(err error) (*Locks, error) {
 		return nil, fmt.Errorf("holdfast: acquire all of %d keys: %w", len(keys), err)
 	}
-	requests, ttl, err := c.newRequests(keys, wait, opts)
+	requests, err := c.newRequests(keys, opts)
 	if err != nil {
 		return fail(err)
+	}
+	first := requests[0]
+	if !wait && first.waitOK {
+		return fail(driver.Invalid("wait", "TryAcquireAll does not wait"))
+	}
+	slices.SortFunc(requests, func(a, b *request) int { return strings.Compare(a.key, b.key) })
+	for i, r := range requests[1:] {
+		if r.key == requests[i].key {
+			return fail(driver.Invalid("keys", "%q is there twice", clip(r.key)))
+		}
 	}
 	callCtx, done, err := c.enter(ctx)
 	if err != nil {
 		return fail(err)
 	}
 	defer done()
-	waitCtx, cancel := requests[0].bound(callCtx)
+	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
-	loop := requests[0].retry.policy().Start()
+	loop := first.retry.policy().Start()
 	watched := wait
 	for {
-		locks, again, err := c.tryAll(callCtx, waitCtx, requests, ttl, wait, loop)
+		locks, lost, err := c.tryAll(callCtx, waitCtx, requests, wait, loop)
 		if err == nil {
 			return locks, nil
 		}
+		again := lost != nil && waitCtx.Err() == nil && !errors.Is(lost, ErrReclaimed) // as in Acquire
 		if !again && !watched {
 			watched = true
 			if err = c.watch(waitCtx, err, requests, false); err == nil {
 				continue
 			}
-			err = c.unfinished(callCtx, waitCtx, requests[0], err)
+			err = c.unfinished(callCtx, waitCtx, first, err)
 		}
 		if !again {
 			return fail(err)
 		}
+		c.log.Debug("acquisition is to be tried again", "key", first.key, "owner", first.owner, "error", lost)
 		if !loop.Wait(waitCtx, nil) {
-			return fail(c.unfinished(callCtx, waitCtx, requests[0], err))
+			return fail(c.unfinished(callCtx, waitCtx, first, err))
 		}
 	}
 }
 
-// newRequests checks the input of all keys, and returns a request for each, sorted, and the TTL, which is none of theirs since it
-// begins later.
-func (c *Client) newRequests(keys []string, wait bool, opts []Option) ([]*request, time.Duration, error) {
+// newRequests returns a request for each key.
+func (c *Client) newRequests(keys []string, opts []Option) ([]*request, error) {
 	if len(keys) == 0 {
-		return nil, 0, driver.Invalid("keys", "there are none")
+		return nil, driver.Invalid("keys", "there are none")
 	}
 	requests := make([]*request, len(keys))
-	var ttl time.Duration
 	for i, key := range keys {
 		r, err := c.newRequest(key, opts)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if !wait && r.waitOK {
-			return nil, 0, driver.Invalid("wait", "TryAcquireAll does not wait")
-		}
-		ttl, r.ttl = r.ttl, 0
 		requests[i] = r
 	}
-	slices.SortFunc(requests, func(a, b *request) int { return strings.Compare(a.key, b.key) })
-	for i, r := range requests[1:] {
-		if r.key == requests[i].key {
-			return nil, 0, driver.Invalid("keys", "%q is there twice", clip(r.key))
-		}
-	}
-	return requests, ttl, nil
+	return requests, nil
 }
 
-// tryAll takes the keys, one after the other. If that fails, it gives back what it has; again says that it is worth another try: a
-// lock was lost while others were waited for.
+// tryAll takes the keys, one after the other. If that fails, it gives all back; lost is why one of the locks had ended meanwhile.
 func (c *Client) tryAll(
-	callCtx, waitCtx context.Context, requests []*request, ttl time.Duration, wait bool, loop *backoff.Loop,
-) (_ *Locks, again bool, _ error) {
+	callCtx, waitCtx context.Context, requests []*request, wait bool, loop *backoff.Loop,
+) (_ *Locks, lost, err error) {
 	locks := newLocks(len(requests))
 	complete := false
 	defer func() {
@@ -118,18 +115,18 @@ func (c *Client) tryAll(
 	for _, r := range requests {
 		lock, err := c.acquireOne(callCtx, waitCtx, r, locks, wait, loop)
 		if err != nil {
-			return nil, locks.Err() != nil && waitCtx.Err() == nil && c.again(r, locks.Err()), err
+			return nil, locks.Err(), err
 		}
 		locks.add(lock)
 	}
-	if locks.Extend(ttl) != nil { // one is over already
-		return nil, c.again(requests[0], locks.Err()), locks.Err()
+	if locks.Extend(requests[0].ttl) != nil { // one is over already
+		return nil, locks.Err(), locks.Err()
 	}
 	complete = true
-	return locks, false, nil
+	return locks, nil, nil
 }
 
-// acquireOne takes one of the keys. It gives up when one of the locks before it ends.
+// acquireOne takes one of the keys, without its TTL, which begins later. It gives up when one of the locks before it ends.
 func (c *Client) acquireOne(
 	callCtx, waitCtx context.Context, r *request, before *Locks, wait bool, loop *backoff.Loop,
 ) (*Lock, error) {
@@ -139,7 +136,9 @@ func (c *Client) acquireOne(
 	defer cancel(nil)
 	stop := context.AfterFunc(before.live, func() { cancel(context.Cause(before.live)) })
 	defer stop()
-	lock, err := c.acquireKey(ctx, r, a, wait, loop)
+	withoutTTL := *r
+	withoutTTL.ttl = 0
+	lock, err := c.acquireKey(ctx, &withoutTTL, a, wait, loop)
 	if err == nil {
 		return lock, nil
 	}
@@ -151,13 +150,4 @@ func (c *Client) acquireOne(
 	err = &keyError{r.key, err}
 	a.failed(err)
 	return nil, err
-}
-
-// again reports whether the loss of a lock that was held while others were waited for is worth another try.
-func (c *Client) again(r *request, lost error) bool {
-	if errors.Is(lost, ErrReclaimed) {
-		return false // as in Acquire: or two would take it from each other in turn
-	}
-	c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", lost)
-	return true
 }

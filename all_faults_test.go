@@ -8,44 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
-
-// Close does not wait for a call that waits for the confirmation of what it gives back, nor that for Close.
-func TestAcquireAllClosedWhileGivingBack(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, s := openStory(t, func(_ context.Context, req *driver.Request) error {
-			if req.Key == "b" {
-				return holdfast.ErrDenied
-			}
-			return nil
-		})
-		s.release = hang
-		failed := make(chan error)
-		began := time.Now()
-		go func() {
-			_, err := l.AcquireAll(context.Background(), []string{"a", "b"})
-			failed <- err
-		}()
-		synctest.Wait() // it waits for the confirmation
-		closed := make(chan error)
-		go func() { closed <- l.Close(context.Background()) }()
-		if err := <-failed; !errors.Is(err, holdfast.ErrDenied) && !errors.Is(err, holdfast.ErrClosed) {
-			t.Error(err)
-		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("the call went on for %v", took)
-		}
-		if err := <-closed; !errors.Is(err, holdfast.ErrReleasePending) {
-			t.Error(err)
-		}
-	})
-}
 
 // A panic of the caller's own Retry, while a key is asked for, leaves no lock that nobody knows of.
 func TestAcquireAllPanics(t *testing.T) {
@@ -78,21 +46,6 @@ func TestAcquireAllShortestTTL(t *testing.T) {
 	<-locks.Done()
 	if told := s.told(); strings.Count(told, "acquire") != 3 || !errors.Is(locks.Err(), holdfast.ErrTTLExpired) {
 		t.Errorf("%s; %v", told, locks.Err())
-	}
-	mustClose(t, l)
-}
-
-// The client's own live hold is not reclaimed, and what was taken before it is given back.
-func TestAcquireAllReclaimsNotItsOwn(t *testing.T) {
-	l, s := openStory(t, nil)
-	own := acquire(t, l, "b", holdfast.WithOwner("me"))
-	_, err := l.AcquireAll(t.Context(), three, holdfast.WithOwner("me"), holdfast.WithReclaim())
-	var held *holdfast.HeldError
-	if !errors.As(err, &held) || held.Key != "b" || own.Err() != nil {
-		t.Errorf("%v; the hold: %v", err, own.Err())
-	}
-	if told := s.told(); told != "acquire b, acquire a, release a" {
-		t.Error(told)
 	}
 	mustClose(t, l)
 }

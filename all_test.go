@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,15 +23,6 @@ func until(key string) func(context.Context, *driver.Request) error {
 	}
 }
 
-// slowly is the acquire of a story that takes d for each key.
-func slowly(s *story, d time.Duration) func(context.Context, *driver.Request) (driver.Grant, error) {
-	acquire := s.engine.acquire
-	return func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-		time.Sleep(d)
-		return acquire(ctx, req)
-	}
-}
-
 func mustAll(t testing.TB, l *holdfast.Client, keys []string, opts ...holdfast.Option) *holdfast.Locks {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -42,56 +32,6 @@ func mustAll(t testing.TB, l *holdfast.Client, keys []string, opts ...holdfast.O
 		t.Fatal(err)
 	}
 	return locks
-}
-
-// Keys are taken in the order of their bytes, and given back from the last.
-func TestAcquireAllOrder(t *testing.T) {
-	l, s := openStory(t, nil)
-	defer mustClose(t, l)
-	locks := mustAll(t, l, []string{"b", "-a", "a", "B", "ab", "é"})
-	var keys []string
-	for _, lock := range locks.All() {
-		keys = append(keys, lock.Key())
-		if locks.Lock(lock.Key()) != lock {
-			t.Errorf("Lock(%q) is another", lock.Key())
-		}
-	}
-	if got := fmt.Sprint(keys); got != "[-a B a ab b é]" {
-		t.Errorf("taken in the order %s", got)
-	}
-	if locks.Lock("c") != nil {
-		t.Error("Lock of a key that is none of them is not nil")
-	}
-	if err := locks.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if n := s.ended.Load(); n != 6 {
-		t.Errorf("%d of 6 given back", n)
-	}
-}
-
-// A failure at any key gives back what was taken before it, and says at which key.
-func TestAcquireAllFails(t *testing.T) {
-	for i, at := range []string{"a", "b", "c"} {
-		var failed []holdfast.Event
-		l, s := openStory(t, func(_ context.Context, req *driver.Request) error {
-			if req.Key == at {
-				return holdfast.ErrDenied
-			}
-			return nil
-		}, only(func(e holdfast.Event) { failed = append(failed, e) }, holdfast.Failed))
-		locks, err := l.AcquireAll(t.Context(), []string{"c", "b", "a"})
-		if locks != nil || !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), fmt.Sprintf("%q", at)) {
-			t.Errorf("denied at %q: %v, %v", at, locks, err)
-		}
-		if n := s.ended.Load(); n != int64(i) {
-			t.Errorf("denied at %q: %d given back, want %d; %s", at, n, i, s.told())
-		}
-		mustClose(t, l)
-		if len(failed) != 1 || failed[0].Key != at || !strings.HasSuffix(err.Error(), failed[0].Err.Error()) {
-			t.Errorf("denied at %q: %v; events: %+v", at, err, failed)
-		}
-	}
 }
 
 // A call that fails waits for the engine's confirmation, but not for long, and not at all once nobody waits.
@@ -254,56 +194,4 @@ func TestAcquireAllStopped(t *testing.T) {
 		t.Errorf("after %d passes: %v", passes, err)
 	}
 	mustClose(t, l)
-}
-
-// Close ends a call at any key, and what it has taken goes back with the rest.
-func TestAcquireAllClosed(t *testing.T) {
-	for _, at := range []string{"a", "b", "c"} {
-		bubble(t, func(t *testing.T) {
-			l, s := openStory(t, until(at))
-			failed := make(chan error)
-			go func() {
-				_, err := l.AcquireAll(context.Background(), []string{"a", "b", "c"})
-				failed <- err
-			}()
-			synctest.Wait()
-			go mustClose(t, l)
-			if err := <-failed; !errors.Is(err, holdfast.ErrClosed) {
-				t.Error(err)
-			}
-			synctest.Wait()
-			if told := s.told(); strings.Count(told, "release") != int(at[0]-'a') {
-				t.Errorf("at %q: %s", at, told)
-			}
-		})
-	}
-}
-
-// What AcquireAll refuses, it refuses before the engine hears of any key.
-func TestAcquireAllInput(t *testing.T) {
-	l, s := openStory(t, nil)
-	defer mustClose(t, l)
-	for field, call := range map[string]func() error{
-		"keys": func() error { _, err := l.AcquireAll(t.Context(), nil); return err },
-		"key":  func() error { _, err := l.TryAcquireAll(t.Context(), []string{"a", "b", ""}); return err },
-		"wait": func() error {
-			_, err := l.TryAcquireAll(t.Context(), []string{"a"}, holdfast.WithWait(time.Second))
-			return err
-		},
-		"TTL": func() error { _, err := l.AcquireAll(t.Context(), []string{"a"}, holdfast.WithTTL(-1)); return err },
-		"fn":  func() error { return l.DoAll(t.Context(), []string{"a"}, nil) },
-	} {
-		var invalid *holdfast.InvalidError
-		if err := call(); !errors.As(err, &invalid) || invalid.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	long := strings.Repeat("k", holdfast.MaxKey)
-	_, err := l.AcquireAll(t.Context(), []string{long, "b", long})
-	if !errors.Is(err, holdfast.ErrInvalid) || len(err.Error()) > 300 {
-		t.Errorf("equal keys: %v", err)
-	}
-	if s.told() != "" {
-		t.Errorf("the engine was asked: %s", s.told())
-	}
 }

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -20,15 +20,12 @@ import (
 // A Client acquires locks from one engine; the clients of zklock, dynamolock and memlock embed it. All methods may be used from
 // any goroutine.
 type Client struct {
-	host     driver.Host
-	engine   driver.Driver
-	clock    driver.Clock
-	log      *slog.Logger
-	feed     *feed
-	owner    string
-	absolute bool
-	anyKey   bool
-	lease    func() time.Duration // nil: unknown
+	engine driver.Driver
+	host   *host
+	clock  driver.Clock
+	log    *slog.Logger
+	feed   *feed
+	config driver.Config
 
 	// closing ends waiters when Close begins; background ends releases when Close gives up on them.
 	closing    context.Context
@@ -52,17 +49,14 @@ type Client struct {
 	closeErr  error
 }
 
-func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
+func newClient(host *host, engine driver.Driver) *Client {
 	c := &Client{
-		host:        host,
 		engine:      engine,
+		host:        host,
 		clock:       host.Clock,
 		log:         host.log,
 		feed:        host.feed,
-		owner:       host.owner,
-		absolute:    config.AbsoluteKeys,
-		anyKey:      config.AnyKey,
-		lease:       config.Lease,
+		config:      host.config,
 		held:        make(map[string][]*Lock),
 		outstanding: make(map[*Lock]struct{}),
 		observed:    make(map[string]*observation),
@@ -89,7 +83,7 @@ func (c *Client) Owner() string {
 	if c == nil {
 		return ""
 	}
-	return c.owner
+	return c.config.Owner
 }
 
 // Events subscribes to the events of this client from now on. After Close the subscription has ended.
@@ -101,25 +95,15 @@ func (c *Client) Events() *Events {
 }
 
 // Inspect describes a key. Held is false if the key is free.
-func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
-	info, err := c.inspect(ctx, key)
+func (c *Client) Inspect(ctx context.Context, key string) (info Info, err error) {
+	err = c.call(ctx, key, func(ctx context.Context) (err error) {
+		info, err = c.engine.Inspect(ctx, key)
+		return err
+	})
 	if err != nil {
 		return Info{}, failed("inspect", key, err)
 	}
 	return info, nil
-}
-
-func (c *Client) inspect(ctx context.Context, key string) (Info, error) {
-	if err := c.checkKey(key, driver.Mode{}); err != nil {
-		return Info{}, err
-	}
-	ctx, done, err := c.enter(ctx)
-	if err != nil {
-		return Info{}, err
-	}
-	defer done()
-	info, err := c.engine.Inspect(ctx, key)
-	return info, c.explain(ctx, err)
 }
 
 // List yields the held keys that begin with prefix; "" is all keys, on ZooKeeper without paths. A prefix that is a ZooKeeper path
@@ -163,19 +147,26 @@ func (c *Client) Break(ctx context.Context, info Info) error {
 }
 
 // onGrant calls the engine about the grant that info describes.
-func (c *Client) onGrant(ctx context.Context, info Info, call func(driver.Driver, context.Context, Info) error) error {
-	if err := c.checkKey(info.Key, driver.Mode{}); err != nil {
+func (c *Client) onGrant(ctx context.Context, info Info, f func(driver.Driver, context.Context, Info) error) error {
+	return c.call(ctx, info.Key, func(ctx context.Context) error {
+		if !info.Held || info.Grant == "" {
+			return driver.Invalid("info", "it describes no grant")
+		}
+		return f(c.engine, ctx, info)
+	})
+}
+
+// call calls the engine about a key.
+func (c *Client) call(ctx context.Context, key string, f func(context.Context) error) error {
+	if err := c.checkKey(key, driver.Mode{}); err != nil {
 		return err
-	}
-	if !info.Held || info.Grant == "" {
-		return driver.Invalid("info", "it describes no grant")
 	}
 	ctx, done, err := c.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return c.explain(ctx, call(c.engine, ctx, info))
+	return c.explain(ctx, f(ctx))
 }
 
 // enter begins a call that Close waits for.
@@ -220,7 +211,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if c.closedUnder(ctx) {
+	if c.closing.Err() != nil {
 		return ErrClosed
 	}
 	ended := driver.ContextError(ctx)
@@ -233,21 +224,15 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, err)
 }
 
-// closedUnder reports whether the ctx of a call, from bind, has ended because the client was closed. Its cause may also be that
-// another client was.
-func (c *Client) closedUnder(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), ErrClosed) && c.closing.Err() != nil
-}
-
 func (c *Client) checkPrefix(prefix string) error {
 	if err := c.valid(); err != nil {
 		return err
 	}
-	if prefix == "" || c.anyKey || (c.absolute && prefix == "/") {
+	if prefix == "" || c.config.AnyKey || (c.config.AbsoluteKeys && prefix == "/") {
 		return nil
 	}
 	portable := prefix
-	if c.absolute && portable[0] == '/' {
+	if c.config.AbsoluteKeys && portable[0] == '/' {
 		portable = portable[1:]
 	}
 	last := portable[strings.LastIndexByte(portable, '/')+1:]
@@ -260,7 +245,7 @@ func (c *Client) checkPrefix(prefix string) error {
 	return driver.CheckKey("prefix", portable)
 }
 
-// register adds a lock that is about to be live, so that whatever ends it finds it.
+// register adds a lock that is about to be live.
 func (c *Client) register(k *Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,25 +255,8 @@ func (c *Client) register(k *Lock) {
 	c.watchClocksLocked()
 }
 
-// beginTerm has Close wait for a lead that is about to be called; it reports false if the client is closing.
-func (c *Client) beginTerm(t *leadership) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.terms[t.lock] = t
-	return true
-}
-
-func (c *Client) endTerm(t *leadership) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.terms, t.lock)
-}
-
-// lockEnded removes a lock from those that are live and gives its key back, however it ended: a lock that ended by the holder's
-// clock may still be held in the engine.
+// lockEnded removes a lock from the live ones and gives its key back, however it ended: a lock that ended by the holder's clock may
+// still be held in the engine.
 func (c *Client) lockEnded(k *Lock) {
 	defer c.unended.Done()
 	c.mu.Lock()
@@ -310,14 +278,22 @@ func (c *Client) lockEnded(k *Lock) {
 func (c *Client) release(k *Lock) {
 	err := k.hold.Release(c.background)
 	if err != nil && !errors.Is(err, ErrLost) && context.Cause(c.background) == errSessionEnded {
-		err = nil // it went with the session
+		err = nil // the end of the session has released it
 	}
 	c.noteRelease(k, err)
 }
 
-// noteRelease notes the outcome of giving back a lock.
+// noteRelease notes the engine's answer, once for each lock that has ended.
 func (c *Client) noteRelease(k *Lock, err error) {
-	k.noteRelease(err)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrLost):
+		err = &LostError{Key: k.key, Owner: k.owner, Token: k.token, Cause: cmp.Or(lossCause(err), ErrBroken)}
+	default:
+		err = fmt.Errorf("%w: %w", ErrReleasePending, err)
+	}
+	k.releErr = err
+	close(k.givenBack)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.outstanding, k)

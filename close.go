@@ -7,21 +7,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
-	// grace is for how long the engine's confirmation is waited for when ctx is done, or the last lease is over.
+	// grace is how long a call waits for the engine's confirmation after the end of its ctx or of the last lease.
 	grace = time.Second
-	// A lease with this much time left, or more, never ends: Close then waits for mostEndless.
+	// Close waits for mostEndless if a lease has more than this left, because such a lease never ends.
 	endless     = 10 * 365 * 24 * time.Hour
 	mostEndless = time.Minute
 )
 
-// Why Close has given up, or why nothing is left to be given back.
+// Causes of the end of releases in Close.
 var (
 	errLeasesOver   = errors.New("all leases are over")
 	errSessionEnded = errors.New("the session has ended")
@@ -63,13 +62,16 @@ func (c *Client) Close(ctx context.Context) error {
 func (c *Client) shutdown(ctx context.Context) error {
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
-	c.endLocks(c.runningTerms())
-	c.awaitLeads(ctx) // to whom it matters whether the engine can be reached
+	c.mu.Lock()
+	terms := maps.Clone(c.terms) // no term begins once closed is set
+	c.mu.Unlock()
+	c.endLocks(terms)
+	c.awaitLeads(ctx, terms) // before closing: a lead may need to know whether the engine is reachable
 	c.feed.closing()
-	ctx, cancel := linger(ctx) // only now: what a lead has taken of the grace is not left for the engine
+	ctx, cancel := linger(ctx) // the engine has the whole grace, even if a lead was slow
 	defer cancel()
 	c.endLocks(nil)
-	c.unended.Wait() // some may be under way elsewhere
+	c.unended.Wait() // other goroutines may be ending locks
 	c.stopClocks()
 
 	err := c.giveBack(ctx)
@@ -83,27 +85,20 @@ func (c *Client) shutdown(ctx context.Context) error {
 	return err
 }
 
-// endLocks ends all locks but those of some terms for their holders, before the engine is told of any.
-func (c *Client) endLocks(but map[*Lock]*leadership) {
+// endLocks ends all locks for their holders, except those of the given terms.
+func (c *Client) endLocks(except map[*Lock]*leadership) {
 	c.mu.Lock()
-	locks := slices.DeleteFunc(slices.Concat(slices.Collect(maps.Values(c.held))...), func(k *Lock) bool { return but[k] != nil })
+	locks := slices.Concat(slices.Collect(maps.Values(c.held))...)
 	c.mu.Unlock()
 	for _, k := range locks {
-		k.endReleased()
+		if except[k] == nil {
+			k.endReleased()
+		}
 	}
 }
 
-// runningTerms returns the terms whose lead runs.
-func (c *Client) runningTerms() map[*Lock]*leadership {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.terms)
-}
-
-// awaitLeads waits for the leads of all elections, whose ctx has ended, to return: the key is not to be given back before. A lead
-// that ignores its ctx is waited for until the last lease would be over if it were not renewed meanwhile.
-func (c *Client) awaitLeads(ctx context.Context) {
-	terms := c.runningTerms()
+// awaitLeads waits for the leads of the terms, whose ctx has ended, to return, for as long as the last lease would last unrenewed.
+func (c *Client) awaitLeads(ctx context.Context, terms map[*Lock]*leadership) {
 	if len(terms) == 0 {
 		return
 	}
@@ -114,7 +109,7 @@ func (c *Client) awaitLeads(ctx context.Context) {
 	for _, t := range terms {
 		select {
 		case <-t.returned:
-		case <-t.lock.done: // there is nothing to be kept for it
+		case <-t.lock.done: // the key is lost already
 		case <-ctx.Done():
 			return
 		}
@@ -136,25 +131,25 @@ func (c *Client) leaseLeft() time.Duration {
 	return left
 }
 
-// giveBack gives back what the client has, and returns what was not confirmed.
+// giveBack gives all keys back to the engine. Its error says what the engine has not confirmed.
 func (c *Client) giveBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.leaseLeft()+grace, errLeasesOver)
 	defer cancel()
 	c.mu.Lock()
-	all := slices.Collect(maps.Keys(c.outstanding)) // those that are left, and those under way
+	all := slices.Collect(maps.Keys(c.outstanding))
 	c.mu.Unlock()
 	var sessionEnd error
 	if session, ok := c.engine.(driver.Ender); ok {
 		err := session.EndSession(ctx)
-		if sessionEnd = err; err != nil {
-			sessionEnd = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
+		if err == nil {
+			all = nil // even the locks whose release the engine has refused meanwhile
 		} else {
-			all = nil // also those that the engine has refused to give back meanwhile
+			sessionEnd = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
 		for _, k := range c.endedByClose {
 			if err != nil && k.hold.Release(c.background) == nil {
-				c.noteRelease(k, nil) // this one is confirmed
+				c.noteRelease(k, nil) // the engine knows that this one is given back
 			} else {
 				c.noteRelease(k, err)
 			}
@@ -177,26 +172,23 @@ func (c *Client) giveBack(ctx context.Context) error {
 
 // unconfirmed is the error for the locks whose release the engine has not confirmed.
 func unconfirmed(ctx context.Context, locks []*Lock) error {
-	n, name, why := 0, "", error(nil)
-	for _, k := range locks {
-		if errors.Is(k.releErr, ErrReleasePending) {
-			n, name, why = n+1, strconv.Quote(k.key), k.releErr
-		}
-	}
-	if why == nil {
+	locks = slices.DeleteFunc(locks, func(k *Lock) bool { return !errors.Is(k.releErr, ErrReleasePending) })
+	if len(locks) == 0 {
 		return nil
 	}
+	why := locks[0].releErr
 	if ctx.Err() != nil {
 		why = fmt.Errorf("%w: %w", why, context.Cause(ctx))
 	}
-	if n > 1 {
-		name += fmt.Sprintf(" and %d more", n-1)
+	more := ""
+	if n := len(locks) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("holdfast: close: %s: %w", name, why)
+	return fmt.Errorf("holdfast: close: %q%s: %w", locks[0].key, more, why)
 }
 
-// linger returns a context that ends when the grace has passed after the end of ctx, for the same cause: what is told the engine
-// is told also if a caller's ctx is done, as it often is in a deferred call.
+// linger returns a context that ends, with the error of ctx, when the grace has passed after the end of ctx: a deferred call whose ctx
+// has ended still reaches the engine.
 func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 	lingering, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

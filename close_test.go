@@ -3,8 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,81 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/clock"
 )
-
-// slowClock is slow to return the time, once a test wants it.
-type slowClock struct {
-	clock.Real
-	slow atomic.Bool
-}
-
-func (c *slowClock) Now() driver.Instant {
-	if c.slow.Load() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	return c.Real.Now()
-}
-
-// Close waits for an end that is under way on another goroutine before it closes the engine.
-func TestCloseDuringAnEnd(t *testing.T) {
-	b := &engine{}
-	b.stop = func(context.Context) error {
-		if b.ended.Load() != 1 {
-			t.Error("the engine was closed before the key had been given back")
-		}
-		return nil
-	}
-	c := &slowClock{}
-	l := b.open(t, driver.Config{Clock: c})
-	done := acquire(t, l, "k", holdfast.WithTTL(5*time.Millisecond)).Done()
-	c.slow.Store(true)
-	<-done
-	mustClose(t, l)
-}
-
-// Close ends many locks and as many waiters, each on its own.
-func TestCloseWithMany(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const n = 3000
-		b := &engine{release: func(context.Context) error { time.Sleep(time.Second); return nil }}
-		l := b.open(t, driver.Config{})
-		locks := make([]*holdfast.Lock, n)
-		for i := range locks {
-			locks[i] = acquire(t, l, fmt.Sprint(i))
-		}
-		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-			<-ctx.Done()
-			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
-		}
-		errs := make(chan error, n)
-		for range n {
-			go func() {
-				_, err := l.Acquire(t.Context(), "k")
-				errs <- err
-			}()
-		}
-		synctest.Wait()
-		began := time.Now()
-		mustClose(t, l)
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("Close took %v for %d deliveries of a second each", took, n)
-		}
-		for range n {
-			if err := <-errs; !errors.Is(err, holdfast.ErrClosed) {
-				t.Fatalf("a waiter got %v, want ErrClosed", err)
-			}
-		}
-		for _, lock := range locks {
-			if !errors.Is(lock.Err(), holdfast.ErrReleased) {
-				t.Fatal(lock.Err())
-			}
-		}
-		if b.ended.Load() != n {
-			t.Errorf("%d of %d keys given back", b.ended.Load(), n)
-		}
-	})
-}
 
 // ctx bounds Close, which reports what it could not confirm.
 func TestCloseIsBounded(t *testing.T) {
@@ -168,15 +92,6 @@ func TestCloseUnderConcurrency(t *testing.T) {
 	}
 }
 
-// A loop over List may close the client that it lists.
-func TestCloseInAList(t *testing.T) {
-	l := (&engine{list: []driver.Info{{Key: "a"}, {Key: "b"}}}).open(t, driver.Config{})
-	for range l.List(t.Context(), "") {
-		mustClose(t, l)
-		break
-	}
-}
-
 // ender is an engine with a session.
 type ender struct {
 	*engine
@@ -184,23 +99,6 @@ type ender struct {
 }
 
 func (e ender) EndSession(ctx context.Context) error { return e.end(ctx) }
-
-// TestCloseReportsTheSession checks that Close reports an unconfirmed end of the session
-// even if the client has no lock: contenders end with the session, too.
-func TestCloseReportsTheSession(t *testing.T) {
-	for _, want := range []error{nil, errors.New("nobody answers")} {
-		l, err := holdfast.New(driver.Config{}, nil, func(driver.Host) (driver.Driver, error) {
-			return ender{&engine{}, func(context.Context) error { return want }}, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = l.Close(t.Context())
-		if !errors.Is(err, want) || errors.Is(err, holdfast.ErrReleasePending) != (want != nil) {
-			t.Errorf("%v, want %v", err, want)
-		}
-	}
-}
 
 // R20. The engine refuses to give back a lock while the client closes, and then confirms the end of the session, which has given it back.
 func TestCloseAfterARefusedRelease(t *testing.T) {
@@ -231,45 +129,6 @@ func TestCloseAfterARefusedRelease(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-	})
-}
-
-// The end of a ctx whose cause is that another client was closed, such as in a lead of that client's, is not
-// the end of this client.
-func TestAnotherClientIsClosed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{}
-		c := renewing(t, b, driver.Config{})
-		held := acquire(t, c, "held")
-		b.acquire = func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
-			<-ctx.Done()
-			return driver.Grant{}, ctx.Err()
-		}
-		e := election(t, c, nil)
-		for name, call := range map[string]func(context.Context) error{
-			"Acquire": func(ctx context.Context) error { _, err := c.Acquire(ctx, "k"); return err },
-			"Observe": func(ctx context.Context) error {
-				for _, err := range c.Observe(ctx, "k") {
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			"Run": func(ctx context.Context) error {
-				return e.Run(ctx, func(context.Context, *holdfast.Lock) error { return nil })
-			},
-		} {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("of another: %w", holdfast.ErrClosed)) })
-			if err := call(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "of another") {
-				t.Errorf("%s: %v, want the error of ctx", name, err)
-			}
-		}
-		if held.Err() != nil {
-			t.Error("the client is closed")
-		}
-		mustClose(t, c)
 	})
 }
 

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery goes on in the background after it.
+// doReleaseTimeout is how long Do waits for the engine to confirm a release.
 const doReleaseTimeout = 10 * time.Second
 
 // Do acquires the lock of key, as [Client.Acquire] does, calls fn, and releases the lock when fn has returned. The ctx of fn ends
@@ -26,7 +25,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	if fn == nil {
 		return failed("do", key, errNoFunc())
 	}
-	return do(ctx, fn, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) })
+	return do(ctx, c, fn, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) })
 }
 
 // TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does. If the key is held, fn is not called.
@@ -34,7 +33,7 @@ func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Cont
 	if fn == nil {
 		return failed("do", key, errNoFunc())
 	}
-	return do(ctx, fn, func() (*Lock, error) { return c.TryAcquire(ctx, key, opts...) })
+	return do(ctx, c, fn, func() (*Lock, error) { return c.TryAcquire(ctx, key, opts...) })
 }
 
 // DoAll is like [Client.Do] with several keys, acquired as by [Client.AcquireAll]. The ctx of fn ends with the first of the locks.
@@ -42,59 +41,41 @@ func (c *Client) DoAll(ctx context.Context, keys []string, fn func(ctx context.C
 	if fn == nil {
 		return fmt.Errorf("holdfast: do with %d keys: %w", len(keys), errNoFunc())
 	}
-	return do(ctx, fn, func() (*Locks, error) { return c.AcquireAll(ctx, keys, opts...) })
+	return do(ctx, c, fn, func() (*Locks, error) { return c.AcquireAll(ctx, keys, opts...) })
 }
 
 func errNoFunc() error { return driver.Invalid("fn", "it is nil") }
 
-// held is what do holds: a Lock, or Locks.
+// held is a Lock or Locks.
 type held interface {
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
-	each() []*Lock
 }
 
 // do calls fn while what acquire returns is held, and releases it.
-func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire func() (H, error)) (err error) {
+func do[H held](ctx context.Context, c *Client, fn func(context.Context, H) error, acquire func() (H, error)) (err error) {
 	lock, err := acquire()
 	if err != nil {
 		return err
 	}
 	fnCtx, cancel := lock.Context(ctx)
 	defer func() {
-		why := lock.Err() // what has ended the ctx of fn, if that was the lock
-		if fnCtx.Err() == nil || context.Cause(fnCtx) != why {
-			why = nil
-		}
-		var closed error
-		for _, k := range lock.each() {
-			closed = cmp.Or(closed, k.closed())
-		}
-		if why != nil && (why != ErrReleased || closed != nil) && (err == why || err == fnCtx.Err()) {
-			err = nil
+		ended := lock.Err()
+		closed := ended == ErrReleased && c.closing.Err() != nil
+		endedCtx := ended != nil && context.Cause(fnCtx) == ended
+		if endedCtx && (closed || ended != ErrReleased) && (err == ended || err == fnCtx.Err()) {
+			err = nil // ErrClosed or the error of Release says more
 		}
 		cancel()
+		if closed && err == nil {
+			err = fmt.Errorf("holdfast: do: %w", ErrClosed)
+		}
 		releaseCtx, stop := linger(ctx)
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		err = cmp.Or(err, closed)
-		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
-		err = errors.Join(append([]error{err}, outcomes(releaseCtx, lock.each())...)...)
+		err = errors.Join(err, lock.Release(releaseCtx))
 	}()
 	return fn(fnCtx, lock)
-}
-
-// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release.
-func outcomes(ctx context.Context, locks []*Lock) (errs []error) {
-	for _, k := range locks {
-		err := k.Release(ctx)
-		var of *keyError
-		if errors.As(err, &of) && (errors.Is(of.err, ErrLost) || errors.Is(of.err, ErrTTLExpired)) {
-			err = fmt.Errorf("holdfast: do %w", of)
-		}
-		errs = append(errs, err)
-	}
-	return errs
 }

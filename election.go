@@ -1,8 +1,10 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -42,12 +44,9 @@ type ElectionOptions struct {
 // An Election is a candidate for the leadership of a key, made by [Client.Election]. The holder of the key leads. All methods may
 // be called from any goroutine.
 type Election struct {
-	client    *Client
-	key       string
-	candidacy []Option
-	fit       func(context.Context) error
-	fitEvery  time.Duration
-	whenAsked bool // StepDownWhenAsked
+	client *Client
+	key    string
+	opts   ElectionOptions
 
 	mu      strict.Mutex[strict.Election]
 	running bool
@@ -58,16 +57,12 @@ type Election struct {
 // Election returns a candidate for the leadership of key; o may be nil. It sends nothing; the candidate stands when Run is called.
 // It fails with [ErrInvalid] if the key or an option is out of bounds.
 func (c *Client) Election(key string, o *ElectionOptions) (*Election, error) {
-	if o == nil {
-		o = &ElectionOptions{}
+	e := &Election{client: c, key: key}
+	if o != nil {
+		e.opts = *o
 	}
-	e := &Election{
-		client: c, key: key, candidacy: slices.Clone(o.Candidacy),
-		fit: o.Fit, fitEvery: o.FitEvery, whenAsked: o.StepDownWhenAsked,
-	}
-	if e.fitEvery == 0 {
-		e.fitEvery = defaultFitEvery
-	}
+	e.opts.Candidacy = slices.Clone(e.opts.Candidacy)
+	e.opts.FitEvery = cmp.Or(e.opts.FitEvery, defaultFitEvery)
 	if err := e.validate(); err != nil {
 		return nil, failed("elect", key, err)
 	}
@@ -75,7 +70,7 @@ func (c *Client) Election(key string, o *ElectionOptions) (*Election, error) {
 }
 
 func (e *Election) validate() error {
-	r, err := e.client.newRequest(e.key, e.candidacy)
+	r, err := e.client.newRequest(e.key, e.opts.Candidacy)
 	switch {
 	case err != nil:
 		return err
@@ -85,8 +80,8 @@ func (e *Election) validate() error {
 		return driver.Invalid(r.mode().Option(), "one leads at a time")
 	case r.shuffle:
 		return driver.Invalid("random order", "a candidate stands for one key")
-	case e.fitEvery < 0:
-		return driver.Invalid("ElectionOptions.FitEvery", "%v is negative", e.fitEvery)
+	case e.opts.FitEvery < 0:
+		return driver.Invalid("ElectionOptions.FitEvery", "%v is negative", e.opts.FitEvery)
 	}
 	return nil
 }
@@ -148,7 +143,7 @@ func (e *Election) run(ctx context.Context, lead func(context.Context, *Lock) er
 		term, err := e.candidate(ctx, lead, yield)
 		var pause time.Duration
 		if term == nil || errors.Is(context.Cause(term.ctx), ErrUnfit) {
-			pause = e.fitEvery
+			pause = e.opts.FitEvery
 		}
 		if term != nil {
 			last = term
@@ -174,7 +169,7 @@ func (e *Election) run(ctx context.Context, lead func(context.Context, *Lock) er
 // over is the error of a Run whose ctx has ended, or whose client is closed.
 func (e *Election) over(ctx context.Context, last *leadership) error {
 	err := error(ErrClosed)
-	if !e.client.closedUnder(ctx) {
+	if e.client.closing.Err() == nil {
 		err = driver.ContextError(ctx)
 	}
 	return errors.Join(failed("elect", e.key, err), last.pending())
@@ -204,7 +199,7 @@ func (e *Election) Resign(ctx context.Context) error {
 	if t == nil {
 		return e.client.valid()
 	}
-	t.lock.check()     // what has ended it before comes first
+	t.lock.check()     // an end by the clocks was earlier
 	t.end(ErrResigned) // also if it is about to begin
 	select {
 	case <-t.returned:
@@ -236,8 +231,11 @@ func (e *Election) Check(grace time.Duration) error {
 		return e.client.valid()
 	}
 	t.lock.check()
-	if over := t.overdue(); over > max(grace, 0) {
-		return failed("elect", e.key, overdueBy(over, context.Cause(t.ctx)))
+	if t.ctx.Err() == nil {
+		return nil
+	}
+	if over := time.Since(t.ended()); over > max(grace, 0) {
+		return failed("elect", e.key, fmt.Errorf("%w, for %v: %w", ErrOverdue, over, context.Cause(t.ctx)))
 	}
 	return nil
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func withdraw(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn }
-
 // In a term, a Fit that ends its goroutine counts as an error.
 func TestFitEndsItsGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -44,21 +42,6 @@ func TestFitEndsItsGoroutine(t *testing.T) {
 			t.Errorf("Run returned %v: %v; %d terms, asked %d times", ok, err, terms, asked)
 		}
 		mustClose(t, c)
-	})
-}
-
-// Fit may close its client.
-func TestCloseInFit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := renewing(t, &engine{}, driver.Config{})
-		e := election(t, c, &holdfast.ElectionOptions{Fit: func(context.Context) error { return c.Close(context.Background()) }})
-		began := time.Now()
-		if err := e.Run(t.Context(), withdraw); !errors.Is(err, holdfast.ErrClosed) {
-			t.Errorf("Run: %v", err)
-		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("it took %v", took)
-		}
 	})
 }
 

@@ -17,11 +17,10 @@ type leadership struct {
 	lock     *Lock
 	ctx      context.Context // that of lead
 	end      context.CancelCauseFunc
-	began    time.Time        // on the real clock, which paces terms
-	termAt   time.Time        // of TermBegan
+	began    time.Time
 	returned chan struct{}    // closed when lead has returned, before the key is given back
 	released error            // what Release returned
-	ended    func() time.Time // when it is called first, which is when ctx has ended
+	ended    func() time.Time // the time of its first call: ctx has ended
 }
 
 // candidate stands once, and leads if elected. It returns the term, or nil if there was none, and what Run is to return if it is
@@ -37,7 +36,7 @@ func (e *Election) candidate(ctx context.Context, lead func(context.Context, *Lo
 	watched := e.watch(standing, end)
 	defer func() { end(nil); <-watched }()
 
-	lock, err := e.client.acquire(standing, e.key, true, append(slices.Clip(e.candidacy), yielding(yield)))
+	lock, err := e.client.acquire(standing, e.key, true, append(slices.Clip(e.opts.Candidacy), func(r *request) { r.yield = yield }))
 	switch {
 	case err == nil:
 		return e.lead(ctx, standing, end, lock, lead)
@@ -56,8 +55,10 @@ func (e *Election) logUnfit(ctx context.Context) {
 }
 
 // lead calls lead, and gives the key back when it has returned. The candidacy may end before ctx does, which is that of Run.
-func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
-	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{}), ended: sync.OnceValue(time.Now)}
+func (e *Election) lead(
+	ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error,
+) (t *leadership, err error) {
+	t = &leadership{lock: lock, end: end, began: e.client.clock.Now().Mono, returned: make(chan struct{}), ended: sync.OnceValue(time.Now)}
 	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
@@ -70,15 +71,15 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 	}()
 	if !e.begin(t) {
 		close(t.returned)
-		return t, nil // it ended before it began
+		return t, nil
 	}
 	err = errUnwound
 	defer func() { e.finish(t, err) }()
-	t.termAt = e.client.feed.emit(t.lock.event(TermBegan, nil), time.Time{})
+	t.began = e.client.feed.emit(t.lock.event(TermBegan, nil), time.Time{})
 	e.client.log.Info("term began", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token))
 	stop := context.AfterFunc(termCtx, func() { t.ended() })
 	defer stop()
-	if e.whenAsked {
+	if e.opts.StepDownWhenAsked {
 		go t.stepDownWhenAsked()
 	}
 	if err = lead(termCtx, lock); t.lostBy(err) {
@@ -95,12 +96,21 @@ func (t *leadership) pending() error {
 	return t.released
 }
 
-// begin makes t the present term, unless it is over already.
+// begin makes t the present term, unless it is over already or the client is closing.
 func (e *Election) begin(t *leadership) bool {
 	e.mu.Lock()
 	e.last = t
 	e.mu.Unlock()
-	if t.lock.Err() != nil || t.ctx.Err() != nil || !e.client.beginTerm(t) {
+	if t.lock.Err() != nil || t.ctx.Err() != nil {
+		return false
+	}
+	e.client.mu.Lock()
+	closed := e.client.closed
+	if !closed {
+		e.client.terms[t.lock] = t // Close waits for it
+	}
+	e.client.mu.Unlock()
+	if closed {
 		return false
 	}
 	e.mu.Lock()
@@ -117,13 +127,15 @@ func (e *Election) finish(t *leadership, err error) {
 	cause := cmp.Or(t.lock.Err(), context.Cause(t.ctx))
 	event := t.lock.event(TermEnded, err)
 	event.Cause = cause
-	e.client.feed.emit(event, t.termAt)
+	e.client.feed.emit(event, t.began)
 	log := e.client.log.Info
 	if errors.Is(cause, ErrLost) || errors.Is(cause, ErrUnfit) {
 		log = e.client.log.Warn
 	}
 	log("term ended", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token), "error", cmp.Or(cause, err))
-	e.client.endTerm(t)
+	e.client.mu.Lock()
+	delete(e.client.terms, t.lock)
+	e.client.mu.Unlock()
 	close(t.returned)
 }
 
@@ -138,25 +150,13 @@ func (t *leadership) lostBy(err error) bool {
 	return t.ctx.Err() != nil && (errors.Is(err, t.ctx.Err()) || errors.Is(err, context.Cause(t.ctx)))
 }
 
-// stepDownWhenAsked ends the ctx of lead when somebody has asked for the lock.
+// stepDownWhenAsked ends the ctx of lead when another client asks for the lock.
 func (t *leadership) stepDownWhenAsked() {
 	select {
 	case <-t.lock.Asked():
 		t.end(ErrAsked)
 	case <-t.ctx.Done():
 	}
-}
-
-// overdue is for how long lead has run on after the end of its ctx.
-func (t *leadership) overdue() time.Duration {
-	if t.ctx.Err() == nil {
-		return 0
-	}
-	return time.Since(t.ended())
-}
-
-func overdueBy(d time.Duration, cause error) error {
-	return fmt.Errorf("%w, for %v: %w", ErrOverdue, d, cause)
 }
 
 // unconfirmedYet is the error of a call whose ctx has ended before the engine's confirmation.
@@ -166,12 +166,12 @@ func unconfirmedYet(ctx context.Context) error {
 
 // ask asks Fit, and bounds the wait for an answer if Fit obeys its ctx.
 func (e *Election) ask(ctx context.Context) error {
-	if e.fit == nil || ctx.Err() != nil {
+	if e.opts.Fit == nil || ctx.Err() != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.fitEvery, errFitTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, e.opts.FitEvery, errFitTooLong)
 	defer cancel()
-	if err := e.fit(ctx); err != nil {
+	if err := e.opts.Fit(ctx); err != nil {
 		return unfit(err)
 	}
 	if context.Cause(ctx) == errFitTooLong {
@@ -188,14 +188,14 @@ func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
 // over and Fit has returned.
 func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-chan struct{} {
 	over := make(chan struct{})
-	if e.fit == nil {
+	if e.opts.Fit == nil {
 		close(over)
 		return over
 	}
 	go func() {
 		defer close(over)
 		defer end(unfit(errUnwound)) // if Fit ends the goroutine; otherwise ctx has ended
-		ticks := time.NewTicker(e.fitEvery)
+		ticks := time.NewTicker(e.opts.FitEvery)
 		defer ticks.Stop()
 		for {
 			select {
@@ -203,7 +203,7 @@ func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-cha
 			case <-ctx.Done():
 				return
 			}
-			late := time.AfterFunc(e.fitEvery, func() { end(unfit(errFitTooLong)) }) // also if it minds no ctx
+			late := time.AfterFunc(e.opts.FitEvery, func() { end(unfit(errFitTooLong)) }) // also if it minds no ctx
 			err := e.ask(ctx)
 			late.Stop()
 			if err != nil {

@@ -142,59 +142,6 @@ func TestTermsArePaced(t *testing.T) {
 	}
 }
 
-// A key that the engine does not confirm to have back is no reason to stand no more, but is
-// told when Run returns.
-func TestElectionWithoutConfirmation(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{release: hang}
-		c := renewing(t, b, driver.Config{})
-		e := election(t, c, nil)
-		n := 0
-		err := e.Run(t.Context(), func(context.Context, *holdfast.Lock) error {
-			if n++; n == 2 {
-				return holdfast.ErrWithdrawn
-			}
-			return nil
-		})
-		if n != 2 || !errors.Is(err, holdfast.ErrReleasePending) {
-			t.Errorf("%d terms; Run: %v", n, err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-	})
-}
-
-// What ends Run for good.
-func TestElectionEndsForGood(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{}
-		c := renewing(t, b, driver.Config{})
-		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-			for {
-				if err := req.Retry(t.Context(), holdfast.ErrDenied, nil); err != nil {
-					return driver.Grant{}, err
-				}
-			}
-		}
-		e := election(t, c, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Attempts: 3})}})
-		none := func(context.Context, *holdfast.Lock) error { t.Error("elected"); return nil }
-		if err := e.Run(t.Context(), none); !errors.Is(err, holdfast.ErrDenied) {
-			t.Errorf("Run: %v", err)
-		}
-		lose := b.losing()
-		err := e.Run(t.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
-			(*lose)(holdfast.ErrReclaimed)
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		if !errors.Is(err, holdfast.ErrReclaimed) {
-			t.Errorf("Run: %v", err)
-		}
-		mustClose(t, c)
-	})
-}
-
 // A Fit that minds no ctx ends the term, does not keep the key, and is not called twice at a time.
 func TestFitThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -229,25 +176,6 @@ func TestFitThatHangs(t *testing.T) {
 		if took := time.Since(began); err != nil || took < time.Minute || asked != 3 {
 			t.Errorf("Run: %v after %v; asked %d times", err, took, asked)
 		}
-		mustClose(t, c)
-	})
-}
-
-// A lock that is over by the clocks ends lead's ctx at the first look.
-func TestContextComparesTheClocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c, _, clock := openFake(t)
-		lock := acquire(t, c, "k")
-		ctx, cancel := lock.Context(t.Context())
-		defer cancel()
-		child, stop := context.WithCancel(ctx)
-		defer stop()
-		clock.Pause()
-		time.Sleep(leaseLength)
-		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), holdfast.ErrLeaseExpired) || child.Err() == nil {
-			t.Errorf("after the lease: %v, %v; a child: %v", ctx.Err(), context.Cause(ctx), child.Err())
-		}
-		clock.Resume()
 		mustClose(t, c)
 	})
 }

@@ -53,7 +53,7 @@ var (
 // How a term of an [Election] ends while its lock is live.
 var (
 	ErrResigned = errors.New("resigned") // the cause of lead's ctx after [Election.Resign]
-	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by [Client.Ask], and
+	// ErrAsked is the cause of lead's ctx when another client has asked for the lock, by [Client.Ask], and
 	// ElectionOptions.StepDownWhenAsked is set.
 	ErrAsked     = errors.New("asked to step down")
 	ErrUnfit     = errors.New("not fit to lead")             // the cause of lead's ctx when ElectionOptions.Fit has failed
@@ -88,7 +88,8 @@ func lossCause(err error) error {
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 //
-// Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
+// Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock
+// of this client is in the way).
 type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows it ("key", "TTL",
@@ -97,27 +98,22 @@ type HeldError = driver.HeldError
 // Fields: Field, Reason.
 type InvalidError = driver.InvalidError
 
-// failed dresses the error of an operation on a key, for the user.
+// failed adds the operation and the key to an error; nil stays nil.
 func failed(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err})
 }
 
-// A keyError says what failed on which key. Its text has the key once, though errors that can stand alone have it too.
+// A keyError says what failed on which key. Its text has the key once, although a HeldError has it, too.
 type keyError struct {
 	key string
 	err error
 }
 
 func (e *keyError) Error() string {
-	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(lossText(e.err), strconv.Quote(e.key)+" is ", "", 1))
-}
-
-// lossText is the text of an error; that of a loss without the key and the token.
-func lossText(err error) string {
-	if lost, ok := err.(*LostError); ok {
-		return fmt.Sprintf("%v: %v", ErrLost, lost.Cause)
-	}
-	return err.Error()
+	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(e.err.Error(), strconv.Quote(e.key)+" is ", "", 1))
 }
 
 func (e *keyError) Unwrap() error { return e.err }

@@ -13,13 +13,13 @@ const (
 	Lost                              // a lock was lost
 	Asked                             // another client asked for a live lock: see [Client.Ask]
 
-	Started      // a call of Acquire, TryAcquire or AcquireAny has begun; AcquireAll starts once for each key
+	Started      // a call of Acquire, TryAcquire or AcquireAny has begun, or AcquireAll has begun with one of its keys
 	Queued       // a waiter read its place in the queue, and others are ahead; never on DynamoDB
 	Granted      // the acquisition has its lock
 	Failed       // the acquisition has failed
 	Released     // Release or Close ended a lock; the engine may not have confirmed it yet
 	TermBegan    // an [Election] is about to call lead
-	TermEnded    // lead has returned or panicked
+	TermEnded    // lead has returned or panicked; not reported if Close gave up the wait for lead
 	ObserveBegan // the first of concurrent [Client.Observe] loops for a key has begun
 	Observed     // observers receive a state of a key
 	ObserveEnded // the last of these loops has ended
@@ -56,9 +56,9 @@ func (k EventKind) String() string {
 //
 // An OnEvent function receives the events in the order of Seq, one at a time, on a goroutine of the client. Their Times never
 // decrease. One Granted or Failed follows each Started, and one Released, TTLExpired or Lost follows each Granted, all before
-// [Client.Close] returns. OnEvent may run later than what it reports. A slow OnEvent delays only further events and Close; pending
-// events stay in memory without limit. OnEvent must not call Close, and may call anything else. A panic in OnEvent ends the
-// process.
+// [Client.Close] returns. OnEvent may run later than what it reports, and before Dial or New returns. A slow OnEvent delays only
+// further events and Close. Pending events stay in memory without limit; if the process exits without Close, they are lost, as are
+// log records. OnEvent must not call Close or end its goroutine; a panic in it ends the process.
 type Event struct {
 	Seq  uint64 // numbers all events of the client
 	Kind EventKind
@@ -72,6 +72,6 @@ type Event struct {
 	Ahead   int           // how many requests are ahead in the queue, holders included
 	Holders int           // how many hold the key; 0: the key is free
 	Took    time.Duration // since the earlier event that the table names
-	Err     error         // what the call, lead or Lock.Err returns; of a heartbeat, why it failed
+	Err     error         // why the acquisition, heartbeat or lead failed, or Lock.Err; nil if lead only reports the end of its term
 	Cause   error         // what ended the term before lead returned: Lock.Err or the cause of lead's ctx; nil if lead returned first
 }

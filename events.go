@@ -45,7 +45,9 @@ func (e *Events) Done() <-chan struct{} { return e.orEnded().done }
 // Close ends the subscription and drops unread events. Further calls do nothing.
 func (e *Events) Close() {
 	if e = e.orEnded(); e != noEvents {
-		e.feed.remove(e)
+		e.feed.mu.Lock()
+		delete(e.feed.subs, e)
+		e.feed.mu.Unlock()
 		e.stop()
 	}
 }

@@ -3,9 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,54 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
-
-// expire has n locks reach their TTL, and returns their keys in order.
-func expire(t testing.TB, l *holdfast.Client, n int) []string {
-	t.Helper()
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("k%05d", i)
-		acquire(t, l, keys[i], holdfast.WithTTL(time.Duration(i+1)))
-	}
-	time.Sleep(time.Duration(n + 1))
-	synctest.Wait()
-	return keys
-}
-
-// A goroutine exists only while more than one event is unread.
-func TestQueueHasAGoroutineOnlyWhileItIsNotEmpty(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, _, _ := openFake(t)
-		stacks := make([]byte, 1<<20)
-		goroutines := func() int {
-			synctest.Wait()
-			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "queue.(*Pump[")
-		}
-		events := l.Events()
-		if n := goroutines(); n != 0 {
-			t.Errorf("a subscription costs %d goroutines", n)
-		}
-		expire(t, l, 1)
-		if n := goroutines(); n != 0 {
-			t.Errorf("one unread event costs %d goroutines", n)
-		}
-		expire(t, l, 3)
-		if n := goroutines(); n != 1 {
-			t.Errorf("four unread events cost %d goroutines, want 1", n)
-		}
-		for range 4 {
-			<-events.TTLExpired()
-		}
-		if n := goroutines(); n != 0 {
-			t.Errorf("with nothing unread %d goroutines stay", n)
-		}
-		expire(t, l, 3) // again, and left unread
-		events.Close()
-		if n := goroutines(); n != 0 {
-			t.Errorf("after Close %d goroutines stay", n)
-		}
-	})
-}
 
 // Readers that come and go never see an event twice, out of order or after a gap.
 func TestQueueUnderConcurrency(t *testing.T) {
@@ -129,33 +79,6 @@ func ended(t testing.TB, events *holdfast.Events) {
 		default:
 		}
 	}
-}
-
-// Facts and states share one numbering; a fact reaches every subscription.
-func TestOneNumbering(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, b, _ := openFake(t)
-		one, two := l.Events(), l.Events()
-		b.host.SetConnected(true)
-		ttl := acquire(t, l, "ttl", holdfast.WithTTL(time.Second))
-		lost := acquire(t, l, "lost", holdfast.WithOwner("me"))
-		time.Sleep(time.Second)
-		synctest.Wait()
-		b.host.SetConnected(false)
-		b.lease.End(holdfast.ErrSessionExpired)
-		for _, events := range []*holdfast.Events{one, two} {
-			e, d, f := <-events.TTLExpired(), <-events.Disconnected(), <-events.Lost()
-			if e.Seq != 6 || d.Seq != 7 || f.Seq != 8 { // one Ready, two Started and two Granted precede them
-				t.Errorf("numbers %d, %d, %d; want 6, 7, 8", e.Seq, d.Seq, f.Seq)
-			}
-			if e.Key != "ttl" || e.Err != ttl.Err() || f.Owner != "me" || f.Err != lost.Err() || f.Token != lost.Token() {
-				t.Errorf("%+v, %+v", e, f)
-			}
-			if !e.Time.Equal(f.Time) || e.Time.IsZero() {
-				t.Errorf("times %v, %v", e.Time, f.Time)
-			}
-		}
-	})
 }
 
 func TestEventKindNames(t *testing.T) {

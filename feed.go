@@ -58,12 +58,6 @@ func (f *feed) subscribe() *Events {
 	return e
 }
 
-func (f *feed) remove(e *Events) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.subs, e)
-}
-
 // emit dates, numbers and delivers an event, and returns its time. since, if set, is the beginning of Took.
 func (f *feed) emit(event Event, since time.Time) time.Time {
 	f.mu.Lock()
@@ -118,7 +112,7 @@ func (f *feed) connected() <-chan struct{} {
 	return f.connection
 }
 
-// closing stops reports of the connection, which Close is about to end.
+// closing stops reports of the connection: its end by Close is no outage.
 func (f *feed) closing() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,8 +134,7 @@ func (f *feed) close() {
 	f.logs.Close()
 }
 
-// A logHandler passes records to the user's handler on a goroutine of the feed. A handler may therefore block or call the client;
-// no caller and no engine waits for it.
+// A logHandler passes records to the user's handler on a goroutine of the feed, so a handler may block or call the client.
 type logHandler struct {
 	slog.Handler
 	logs *queue.Pump[func()]
@@ -188,7 +181,7 @@ func (f *feed) started(key string, r *request, wait bool) *acquisition {
 	return a
 }
 
-// queued reports a place in the queue. Engines may call it late.
+// queued reports a place in the queue, unless the acquisition is over.
 func (a *acquisition) queued(key string, ahead int) {
 	a.feed.mu.Lock()
 	defer a.feed.mu.Unlock()
@@ -204,7 +197,7 @@ func (a *acquisition) granted(k *Lock) {
 	k.id, k.grantedAt = event.ID, a.finish(event)
 }
 
-// failed reports the error that the call returns.
+// failed reports the error that the call returns, unless the acquisition is over.
 func (a *acquisition) failed(err error) {
 	event := a.event
 	event.Kind, event.Err = Failed, err

@@ -28,7 +28,7 @@ func New(config driver.Config, onEvent func(Event), open func(driver.Host) (driv
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := newFeed(config.Clock, onEvent)
-	h := &host{Clock: config.Clock, margin: config.Margin, log: f.logger(config.Logger), feed: f, owner: config.Owner}
+	h := &host{Clock: config.Clock, config: config, log: f.logger(config.Logger), feed: f}
 	engine, err := open(h)
 	if err == nil && engine == nil {
 		err = errors.New("holdfast: open returned no driver")
@@ -37,7 +37,7 @@ func New(config driver.Config, onEvent func(Event), open func(driver.Host) (driv
 		f.close()
 		return nil, err
 	}
-	return newClient(config, h, engine), nil
+	return newClient(h, engine), nil
 }
 
 // valid refuses a client that no engine has made, such as that within a zero zklock.Client.
@@ -52,15 +52,14 @@ func (c *Client) valid() error {
 type host struct {
 	driver.Clock
 
-	margin time.Duration
+	config driver.Config
 	log    *slog.Logger
 	feed   *feed
-	owner  string
 }
 
 func (h *host) Logger() *slog.Logger                 { return h.log }
-func (h *host) Owner() string                        { return h.owner }
-func (h *host) Margin(l time.Duration) time.Duration { return driver.Margin(h.margin, l) }
+func (h *host) Owner() string                        { return h.config.Owner }
+func (h *host) Margin(l time.Duration) time.Duration { return driver.Margin(h.config.Margin, l) }
 
 // SetConnected implements [driver.Host].
 func (h *host) SetConnected(connected bool) {

@@ -21,11 +21,11 @@ func (c *Client) checkKey(key string, mode driver.Mode) error {
 	if err := c.valid(); err != nil {
 		return err
 	}
-	if c.anyKey && key != "" {
+	if c.config.AnyKey && key != "" {
 		return c.engine.CheckKey(key, mode)
 	}
 	portable := key
-	if c.absolute {
+	if c.config.AbsoluteKeys {
 		portable = strings.TrimPrefix(key, "/")
 	}
 	if err := driver.CheckKey("key", portable); err != nil {

@@ -190,70 +190,6 @@ func TestRenewalRevivesNothing(t *testing.T) {
 	}
 }
 
-func TestClockJump(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		jump time.Duration
-		want error
-	}{
-		{"within the validity", validity - 1, nil},
-		{"beyond it", validity, holdfast.ErrClockJump},
-		{"by a day", 24 * time.Hour, holdfast.ErrClockJump},
-		{"back", -24 * time.Hour, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l, b, fake := openFake(t)
-				lock := acquire(t, l, "k")
-				fake.Jump(c.jump)
-				if err := lock.Err(); !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
-					t.Fatalf("Err: %v, want %v", err, c.want)
-				}
-				b.lease.Renew(b.host.Now())
-				if c.want == nil {
-					// From the renewal on, the wall clock that was set is the one.
-					time.Sleep(validity - 1)
-					if err := lock.Err(); err != nil {
-						t.Errorf("renewed: %v", err)
-					}
-					time.Sleep(time.Nanosecond)
-					if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
-						t.Errorf("at the end: %v", err)
-					}
-					return
-				}
-				if lock.Err() == nil {
-					t.Error("a renewal revived it")
-				}
-				if err := acquire(t, l, "next").Err(); err != nil {
-					t.Errorf("after the renewal: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// A call or a renewal sees a jump by itself.
-func TestClockJumpIsSeen(t *testing.T) {
-	for name, ended := range map[string]func(b *engine, lock *holdfast.Lock, done <-chan struct{}) bool{
-		"Deadline": func(_ *engine, lock *holdfast.Lock, _ <-chan struct{}) bool { return time.Until(lock.Deadline()) <= 0 },
-		"renewal": func(b *engine, _ *holdfast.Lock, done <-chan struct{}) bool {
-			b.lease.Renew(b.host.Now())
-			return closed(done)
-		},
-	} {
-		bubble(t, func(t *testing.T) {
-			l, b, fake := openFake(t)
-			lock := acquire(t, l, "k")
-			done := lock.Done()
-			fake.Jump(leaseLength)
-			if !ended(b, lock, done) {
-				t.Errorf("%s: the machine slept past the lease, and the lock is live", name)
-			}
-		})
-	}
-}
-
 // A suspend ends a lock, and the context of its work, without a call, a renewal or a timer of its own.
 func TestSuspendIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -339,39 +275,4 @@ func TestLeaseEnd(t *testing.T) {
 			t.Errorf("%d of 3 keys were given back", b.ended.Load())
 		}
 	})
-}
-
-// The shorter of TTL and lease is the cause; the lease is if the process was stopped until both had passed.
-func TestTTLAgainstLease(t *testing.T) {
-	for _, c := range []struct {
-		ttl  time.Duration
-		want error
-	}{
-		{time.Second, holdfast.ErrTTLExpired},
-		{validity - 1, holdfast.ErrTTLExpired},
-		{validity, holdfast.ErrLeaseExpired}, // a tie is a loss: it is told as such
-		{validity + 1, holdfast.ErrLeaseExpired},
-		{time.Hour, holdfast.ErrLeaseExpired},
-		{math.MaxInt64, holdfast.ErrLeaseExpired},
-	} {
-		for _, paused := range []bool{false, true} {
-			bubble(t, func(t *testing.T) {
-				l, b, fake := openFake(t)
-				lock := acquire(t, l, "k", holdfast.WithTTL(c.ttl))
-				want := c.want
-				if paused {
-					fake.Pause()
-					want = holdfast.ErrLeaseExpired
-				}
-				time.Sleep(2 * leaseLength)
-				b.lease.Renew(b.host.Now())
-				if err := lock.Err(); !errors.Is(err, want) {
-					t.Errorf("TTL %v, lease valid for %v, paused %v: %v, want %v", c.ttl, validity, paused, err, want)
-				}
-				if c.ttl < validity && lock.Deadline().Sub(lock.Deadline().Add(-c.ttl)) != c.ttl {
-					t.Errorf("the deadline is %v", lock.Deadline())
-				}
-			})
-		}
-	}
 }

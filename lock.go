@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,31 +18,31 @@ type tie = driver.Granted
 type Lock struct {
 	tie // for driver.HoldOf
 
-	client *Client
-	key    string
-	owner  string
-	mode   driver.Mode
-	token  Token
-	lease  driver.Tenant
-	hold   driver.Hold
-	done   chan struct{}
+	client  *Client
+	key     string
+	owner   string
+	mode    driver.Mode
+	token   Token
+	lease   driver.Tenant
+	hold    driver.Hold
+	done    chan struct{}
+	writing chan struct{} // full while SetData writes
 
 	id        uint64 // of the acquisition, for events
 	grantedAt time.Time
 
 	mu       strict.Mutex[strict.Lock]
-	lostWhy  error          // what lose was called with first, before or after the grant
-	wanted   bool           // somebody has asked for it, before or after the grant
-	asked    chan struct{}  // nil before the first to look at it, and before it is to be closed
+	lostWhy  error          // the first cause that the engine reported, before or after the grant
+	wanted   bool           // another client has asked for it, before or after the grant
+	asked    chan struct{}  // of Asked; nil before its first use
 	granted  bool           // token, lease and hold are set, and the lock can end
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
 	ttl      driver.Instant // zero: none
 	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
-	writing  chan struct{}                         // full while SetData writes; nil before the first
 
-	givenBack chan struct{} // closed when releErr is set; made with err
+	givenBack chan struct{} // closed when releErr is set
 	releErr   error
 }
 
@@ -105,31 +104,27 @@ func (k *Lock) Deadline() time.Time {
 // Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; what Err returns if
 // the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
+	return failed("verify", k.key, k.call(ctx, func(ctx context.Context) error { return k.hold.Verify(ctx) }))
+}
+
+// call calls the engine about the grant, until ctx or the lock ends. The answer may end the lock. It returns what Err returns if the
+// lock has ended, and otherwise the answer.
+func (k *Lock) call(ctx context.Context, f func(context.Context) error) error {
 	if err := k.Err(); err != nil {
-		return failed("verify", k.key, err)
+		return err
 	}
 	entered, done, err := k.client.enter(ctx)
 	if err != nil {
-		return failed("verify", k.key, cmp.Or(k.Err(), err))
+		return cmp.Or(k.Err(), err)
 	}
 	defer done()
 	bound, cancel := k.Context(entered)
 	defer cancel()
-	if err := k.heed(bound, k.hold.Verify(bound)); err != nil {
-		return failed("verify", k.key, err)
-	}
-	return nil
-}
-
-// heed ends the lock if the engine's answer says so. It returns what Err returns if the lock has ended, and otherwise the answer.
-func (k *Lock) heed(ctx context.Context, err error) error {
-	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
+	err = f(bound)
+	if cause := lossCause(err); cause != nil && (bound.Err() == nil || !errors.Is(err, bound.Err())) {
 		k.lose(cause)
 	}
-	if ended := k.Err(); ended != nil {
-		return ended
-	}
-	return k.client.explain(ctx, err)
+	return cmp.Or(k.Err(), k.client.explain(bound, err))
 }
 
 // Release ends the lock for its holder and then tells the engine, even if ctx has ended: ctx bounds only the wait for the
@@ -154,53 +149,35 @@ func (k *Lock) Release(ctx context.Context) error {
 	if !errors.Is(ended, ErrReleased) {
 		return failed("release", k.key, ended)
 	}
-	if err := k.delivered(ctx); err != nil {
-		return failed("release", k.key, err)
-	}
-	return nil
-}
-
-// delivered waits for what comes of giving back a lock that has ended.
-func (k *Lock) delivered(ctx context.Context) error {
 	select {
 	case <-k.givenBack:
-		return k.releErr
 	default:
+		select {
+		case <-k.givenBack:
+		case <-ctx.Done():
+			return failed("release", k.key, unconfirmedYet(ctx))
+		}
 	}
-	select {
-	case <-k.givenBack:
-		return k.releErr
-	case <-ctx.Done():
-		return unconfirmedYet(ctx)
-	}
+	return failed("release", k.key, k.releErr)
 }
 
-func (k *Lock) each() []*Lock { return []*Lock{k} }
-
-// endReleased ends the lock for its holder, if nothing has ended it before, and has the engine told.
+// endReleased ends the lock, if nothing has ended it before, and starts the release in the engine.
 func (k *Lock) endReleased() {
 	k.check()
 	k.end(ErrReleased, Released)
 }
 
-// closed returns an error if the lock is released and the client is closing: then fn has not ended in its own time.
-func (k *Lock) closed() error {
-	if errors.Is(k.Err(), ErrReleased) && k.client.closing.Err() != nil {
-		return failed("do", k.key, ErrClosed)
-	}
-	return nil
-}
-
-// grant makes a live lock of what the engine returned, or returns why it is over already.
+// grant makes the lock live with what the engine returned, or returns why the grant is over already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
 	k.token, k.hold, k.tie = g.Token, g.Hold, driver.NewGranted(k.client.host, g.Hold)
-	if err := g.Lease.Attach(&k.lease, k.check); err != nil {
-		return err
-	}
 	k.mu.Lock()
-	if err := k.lostWhy; err != nil {
-		k.mu.Unlock()
+	err := g.Lease.Attach(&k.lease, k.check)
+	if err == nil && k.lostWhy != nil {
 		k.lease.Detach()
+		err = k.lostWhy
+	}
+	if k.err = err; err != nil {
+		k.mu.Unlock()
 		return err
 	}
 	k.granted = true
@@ -223,7 +200,7 @@ func (k *Lock) lose(cause error) {
 	granted := k.granted
 	k.mu.Unlock()
 	if granted {
-		k.check() // an end that the clocks had seen before comes first
+		k.check() // an end by the clocks was earlier
 		k.end(cause, Lost)
 	}
 }
@@ -272,7 +249,6 @@ func (k *Lock) end(cause error, kind EventKind) {
 	}
 	cancels := k.cancels
 	k.cancels = nil
-	k.givenBack = make(chan struct{})
 	k.mu.Unlock()
 
 	for cancel := range cancels {
@@ -294,29 +270,4 @@ func (k *Lock) logEnd(err error) {
 	default:
 		log.Warn("lock lost", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
 	}
-}
-
-// void marks a lock whose grant was over before anybody had it.
-func (k *Lock) void(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.err = err
-	k.givenBack = make(chan struct{})
-}
-
-// noteRelease notes the outcome of giving the key back to the engine, once, after the end.
-func (k *Lock) noteRelease(err error) {
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrLost):
-		cause := lossCause(err)
-		if cause == nil {
-			cause = ErrBroken
-		}
-		err = &LostError{Key: k.key, Owner: k.owner, Token: k.token, Cause: cause}
-	default:
-		err = fmt.Errorf("%w: %w", ErrReleasePending, err)
-	}
-	k.releErr = err
-	close(k.givenBack)
 }

@@ -10,12 +10,13 @@ func (k *Lock) Context(parent context.Context) (context.Context, context.CancelF
 		return endedContext(parent, err)
 	}
 	ctx, end := context.WithCancelCause(parent)
-	return &lockContext{ctx, parent, k.Err, end}, k.cancelAtEnd(ctx, end)
+	forget := k.atEnd(ctx, end)
+	return &lockContext{ctx, parent, k.Err, end}, func() { forget(); end(nil) }
 }
 
-// endedContext is that of a lock, or of locks, that have ended.
+// endedContext returns a context that has ended.
 func endedContext(parent context.Context, why error) (context.Context, context.CancelFunc) {
-	if parent == nil { // with a zero lock, no method panics
+	if parent == nil { // no method of a zero lock panics
 		parent = context.Background()
 	}
 	ctx, end := context.WithCancelCause(parent)
@@ -41,7 +42,7 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// look ends the context if the lock has ended. The goroutine that ends the lock does so too, but may have been stopped in between.
+// look ends the context if the lock has ended. The goroutine that ended the lock may not have done so yet.
 func (c *lockContext) look() {
 	if c.Context.Err() != nil {
 		return
@@ -52,16 +53,7 @@ func (c *lockContext) look() {
 	}
 }
 
-// cancelAtEnd has the end of the lock end ctx, and returns the CancelFunc of that.
-func (k *Lock) cancelAtEnd(ctx context.Context, cancel context.CancelCauseFunc) context.CancelFunc {
-	forget := k.atEnd(ctx, cancel)
-	return func() {
-		forget()
-		cancel(nil)
-	}
-}
-
-// atEnd has the end of the lock call a function, before the lock is given back, unless ctx has ended or forget was called by then.
+// atEnd calls a function at the end of the lock, before the key is given back, unless ctx has ended or forget was called by then.
 func (k *Lock) atEnd(ctx context.Context, end context.CancelCauseFunc) (forget func()) {
 	k.mu.Lock()
 	if k.err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // The ctx of a lock has ended for whoever knows that the lock has: a process may be stopped after the lock has ended, and
@@ -118,20 +117,6 @@ func TestContextsEndBeforeTheKeyIsGivenBack(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A context of a lock is a key of maps, as those of package context are.
-func TestContextsAreComparable(t *testing.T) {
-	c, err := memlock.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := acquire(t, c.Client, "k").Context(t.Context())
-	defer cancel()
-	if known := map[any]bool{ctx: true}; !known[ctx] {
-		t.Error("it is not the same")
-	}
-	mustClose(t, c.Client)
 }
 
 // E9. The ctx of a lock also compares the clocks of the lock context that it was derived from, unless WithoutCancel separates the two.

@@ -3,12 +3,10 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"weak"
 
@@ -58,49 +56,6 @@ func TestDeadlineOfAnEndedLock(t *testing.T) {
 		}
 		if got := expired.Deadline().Sub(began); got != validity {
 			t.Errorf("the deadline of a lock lost after %v is %v after the grant", validity, got)
-		}
-	})
-}
-
-// If a grant was gone before its release, Release returns the engine's error.
-func TestReleaseTellsWhyTheGrantWasGone(t *testing.T) {
-	l := (&engine{release: func(context.Context) error {
-		return errors.Join(holdfast.ErrLost, holdfast.ErrSessionExpired)
-	}}).open(t, driver.Config{})
-	err := acquire(t, l, "k").Release(t.Context())
-	if !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrSessionExpired) {
-		t.Errorf("Release: %v, want ErrLost for ErrSessionExpired", err)
-	}
-}
-
-// Verify is a call like the others: it ends when the client is closed.
-func TestCloseEndsVerify(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var b *engine
-		b = &engine{verify: func(ctx context.Context) error {
-			defer func() {
-				if b.closed.Load() {
-					t.Error("the engine was closed while Verify was using it")
-				}
-			}()
-			return hang(ctx)
-		}}
-		l := b.open(t, driver.Config{})
-		lock := acquire(t, l, "k")
-		verified := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		go func() { verified <- lock.Verify(ctx) }()
-		synctest.Wait()
-		mustClose(t, l)
-		synctest.Wait()
-		select {
-		case err := <-verified:
-			if !errors.Is(err, holdfast.ErrClosed) && !errors.Is(err, holdfast.ErrReleased) {
-				t.Errorf("Verify: %v, want ErrClosed or ErrReleased", err)
-			}
-		default:
-			t.Error("Verify went on after Close")
 		}
 	})
 }
@@ -186,40 +141,6 @@ func TestEndThatWasDueBefore(t *testing.T) {
 	})
 }
 
-// hookedClock calls a function once, on the n-th call.
-type hookedClock struct {
-	drivertest.Clock
-	n    int
-	hook func()
-}
-
-func (c *hookedClock) Now() driver.Instant {
-	if c.n--; c.n == 0 {
-		c.hook()
-	}
-	return c.Clock.Now()
-}
-
-// If a TTL is extended while another goroutine finds it over, it is extended.
-func TestExtendWhileTheTTLIsChecked(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := &hookedClock{}
-		l := new(engine).open(t, driver.Config{Clock: c})
-		c.Pause() // nothing but calls asks for the time
-		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
-		c.hook = func() {
-			if err := lock.Extend(time.Minute); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(time.Second)
-		}
-		c.n = 2 // the first question is the lease's, the second the old TTL's
-		if err := lock.Err(); err != nil || c.n > 0 {
-			t.Errorf("extended before the TTL passed, and it ended: %v", err)
-		}
-	})
-}
-
 // Of Extend and the end of the TTL, either wins, and what Extend returned is true.
 func TestExtendAtTheTTL(t *testing.T) {
 	l := new(engine).open(t, driver.Config{})
@@ -237,27 +158,6 @@ func TestExtendAtTheTTL(t *testing.T) {
 			lock.Release(t.Context())
 		}
 	}
-}
-
-func TestTTLJump(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, _, c := openFake(t)
-		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
-		c.Jump(-time.Hour)
-		time.Sleep(time.Second - 1)
-		if err := lock.Err(); err != nil {
-			t.Errorf("set back: %v", err)
-		}
-		time.Sleep(time.Nanosecond)
-		if err := lock.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
-			t.Errorf("at the TTL: %v", err)
-		}
-		lock = acquire(t, l, "k", holdfast.WithTTL(time.Second))
-		c.Jump(time.Second)
-		if err := lock.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
-			t.Errorf("asleep past the TTL: %v", err)
-		}
-	})
 }
 
 // A loss that Verify finds ends the lock; an error that prevents Verify from asking does not.
@@ -281,113 +181,5 @@ func TestVerify(t *testing.T) {
 		if now := lock.Err(); (now == nil) != (c.lost == nil) || (c.lost != nil && (!errors.Is(now, c.lost) || !errors.Is(now, holdfast.ErrLost))) {
 			t.Errorf("answer %v: Err is %v, want %v", c.answer, now, c.lost)
 		}
-	}
-}
-
-// stuck is a log handler that blocks on the loss of a lock.
-type stuck struct {
-	slog.Handler
-
-	handled chan struct{}
-	release chan struct{}
-}
-
-func (s stuck) Enabled(context.Context, slog.Level) bool { return true }
-
-func (s stuck) Handle(_ context.Context, record slog.Record) error {
-	if record.Level == slog.LevelWarn {
-		<-s.release
-		close(s.handled)
-	}
-	return nil
-}
-
-// TestEndDoesNotWaitForTheLog: whoever finds that a TTL is over may be an engine, too.
-func TestEndDoesNotWaitForTheLog(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
-		timers := &drivertest.Clock{}
-		l := (&engine{}).open(t, driver.Config{Logger: slog.New(s), Clock: timers})
-		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
-		timers.Pause() // or its timer ends it
-		time.Sleep(2 * time.Second)
-		told := make(chan struct{})
-		go func() {
-			defer close(told)
-			if err := lock.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
-				t.Errorf("Err = %v", err)
-			}
-		}()
-		synctest.Wait()
-		if !closed(told) {
-			t.Error("Err waits for the handler")
-		}
-		timers.Resume()
-		close(s.release)
-		mustClose(t, l)
-		if !closed(s.handled) {
-			t.Error("Close returned before the handler")
-		}
-	})
-}
-
-// TestLoseDoesNotWaitForTheLog checks that an engine does not wait for a log handler: it
-// reports a loss on the goroutine that reads its replies, and the handler may be calling
-// the engine.
-func TestLoseDoesNotWaitForTheLog(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
-		b := &engine{}
-		lose := b.losing()
-		l := b.open(t, driver.Config{Logger: slog.New(s)})
-		lock := acquire(t, l, "k")
-		told := make(chan struct{})
-		go func() {
-			(*lose)(holdfast.ErrBroken)
-			close(told)
-		}()
-		synctest.Wait()
-		if !closed(told) || !errors.Is(lock.Err(), holdfast.ErrBroken) {
-			t.Errorf("Lose returned: %v; the lock: %v", closed(told), lock.Err())
-		}
-		close(s.release)
-		mustClose(t, l)
-		if !closed(s.handled) {
-			t.Error("Close returned before the handler")
-		}
-	})
-}
-
-// R21. A call of Verify without an answer returns when the lock ends, with what Err returns.
-func TestVerifyEndsWithTheLock(t *testing.T) {
-	for name, c := range map[string]struct {
-		end  func(k *holdfast.Lock, lose func(error))
-		want error
-	}{
-		"released": {func(k *holdfast.Lock, _ func(error)) { _ = k.Release(context.Background()) }, holdfast.ErrReleased},
-		"TTL":      {func(k *holdfast.Lock, _ func(error)) { _ = k.Extend(time.Second) }, holdfast.ErrTTLExpired},
-		"lost":     {func(_ *holdfast.Lock, lose func(error)) { lose(holdfast.ErrBroken) }, holdfast.ErrBroken},
-		"lease":    {func(*holdfast.Lock, func(error)) {}, holdfast.ErrLeaseExpired},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				b := &engine{verify: hang}
-				lose := b.losing()
-				l := b.open(t, driver.Config{})
-				locks := mustAll(t, l, three)
-				last := locks.Lock("c") // that of which the loss is reported
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				verified := make(chan error, 1)
-				go func() { verified <- last.Verify(ctx) }()
-				time.Sleep(time.Millisecond)
-				c.end(last, *lose)
-				if err := <-verified; !errors.Is(err, c.want) || ctx.Err() != nil {
-					t.Errorf("%v, want %v", err, c.want)
-				}
-				_ = locks.Release(t.Context())
-				mustClose(t, l)
-			})
-		})
 	}
 }

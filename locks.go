@@ -3,10 +3,9 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Locks are the locks of several keys, acquired by [Client.AcquireAll]. Each is a [Lock] of its own. As a whole they are live
@@ -25,7 +24,7 @@ func newLocks(n int) *Locks {
 
 func (l *Locks) add(k *Lock) {
 	l.locks = append(l.locks, k)
-	k.cancelAtEnd(l.live, l.end)
+	k.atEnd(l.live, l.end)
 }
 
 // Lock returns the lock of one of the keys, and nil for any other key.
@@ -57,7 +56,7 @@ func (l *Locks) Err() error {
 	}
 	for _, k := range l.locks {
 		if err := k.Err(); err != nil {
-			l.end(err) // as whoever ended the lock is about to do, who may be the one that asks
+			l.end(err) // the goroutine that ended the lock may not have done so yet
 			return context.Cause(l.live)
 		}
 	}
@@ -82,11 +81,11 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	end := func(err error) {
-		l.end(err) // or the causes might be of two locks
+		l.end(err) // so that both have one cause
 		cancel(context.Cause(l.live))
 	}
 	forgets := make([]func(), len(l.locks))
-	for i, k := range l.locks { // each of them ends ctx before it is given back
+	for i, k := range l.locks { // each ends ctx before its key is given back
 		forgets[i] = k.atEnd(ctx, end)
 	}
 	return &lockContext{ctx, parent, l.Err, cancel}, func() {
@@ -97,18 +96,10 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It fails if one of the locks has ended.
+// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It fails at the first lock that has ended.
 func (l *Locks) Extend(d time.Duration) error {
 	if l.live == nil {
 		return failed("extend", "", errNotAcquired())
-	}
-	if d < 0 {
-		return failed("extend", l.locks[0].key, driver.Invalid("TTL", "%v is negative", d))
-	}
-	for _, k := range l.locks {
-		if err := k.Err(); err != nil {
-			return failed("extend", k.key, err)
-		}
 	}
 	for _, k := range l.locks {
 		if err := k.Extend(d); err != nil {
@@ -128,10 +119,8 @@ func (l *Locks) Verify(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, k := range l.locks {
-		if ended := k.Err(); ended != nil { // since it was asked about
-			return failed("verify", k.key, ended)
-		}
+	if err := l.Err(); err != nil { // ended after the engine's answer about it
+		return fmt.Errorf("holdfast: verify: %w", err)
 	}
 	return nil
 }
@@ -155,11 +144,9 @@ func (l *Locks) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (l *Locks) each() []*Lock { return l.All() }
-
-// abandon gives back what was acquired before a failure. Once ctx is done nobody waits for the engine, and hardly before.
+// abandon releases what was acquired before a failure. It waits for the engine while ctx lasts, for the grace at most.
 func (l *Locks) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	_ = l.Release(ctx) // the caller asked for a lock, and is told why there is none
+	_ = l.Release(ctx) // the caller receives the first error
 }

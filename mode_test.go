@@ -2,56 +2,14 @@ package holdfast_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
-
-// The engine is told how a key is to be shared, and the lock says it.
-func TestMode(t *testing.T) {
-	for _, c := range []struct {
-		opt  holdfast.Option
-		want driver.Mode
-	}{
-		{nil, driver.Mode{}},
-		{holdfast.WithShared(), driver.Mode{Shared: true}},
-		{holdfast.WithLimit(5), driver.Mode{Shared: true, Limit: 5}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var checked, asked []driver.Mode
-			b := &engine{}
-			b.checkKey = func(_ string, mode driver.Mode) error {
-				checked = append(checked, mode)
-				return nil
-			}
-			b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-				asked = append(asked, req.Mode)
-				return b.grant(), nil
-			}
-			l := b.open(t, driver.Config{})
-			lock := acquire(t, l, "k", c.opt)
-			synctest.Wait()
-			if !slices.Equal(checked, []driver.Mode{c.want}) || !slices.Equal(asked, checked) {
-				t.Errorf("checked %v, asked %v, want %v", checked, asked, c.want)
-			}
-			if lock.Shared() != c.want.Shared || lock.Limit() != c.want.Limit {
-				t.Errorf("lock %v %d, want %v", lock.Shared(), lock.Limit(), c.want)
-			}
-			large := make([]byte, holdfast.MaxSharedData+1)
-			if err := lock.SetData(t.Context(), large); errors.Is(err, holdfast.ErrInvalid) != c.want.Shared {
-				t.Errorf("%v: SetData of %d bytes: %v", c.want, len(large), err)
-			}
-			mustRelease(t, lock)
-			mustClose(t, l)
-		})
-	}
-}
 
 // together is a key that is shared under tokens, named by their data.
 func together(tokens ...holdfast.Token) driver.Info {
@@ -137,52 +95,4 @@ func TestHeldErrorOfSeveral(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-}
-
-// Observers are told of each that joins and leaves, and of nobody whose grant was over when nobody held the key, or
-// when an exclusive holder did.
-func TestObserveSharers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{}
-		s := b.told()
-		var seen []int
-		l := b.open(t, driver.Config{}, only(func(e holdfast.Event) { seen = append(seen, e.Holders) }, holdfast.Observed))
-		var got [][]holdfast.Holder
-		go func() {
-			for info, err := range l.Observe(t.Context(), "k") {
-				if err != nil {
-					return
-				}
-				got = append(got, info.Holders)
-			}
-		}()
-		tell := <-s.tells
-		for _, step := range []struct {
-			info driver.Info
-			told bool
-		}{
-			{together(5, 6, 7), true},
-			{together(5, 6, 7), false},
-			{together(5, 7), true},
-			{together(5, 7, 8), true},
-			{driver.Info{Key: "k", Held: true, Holder: driver.Holder{Token: 9}}, true},
-			{together(7, 8), false},
-			{together(10, 11, 12), true},
-			{driver.Info{Key: "k"}, true},
-			{together(11, 12), false},
-			{together(13), true},
-			{driver.Together("k", 3, together(13).Holders), true},
-		} {
-			before := len(got)
-			tell(step.info)
-			synctest.Wait()
-			if told := len(got) > before; told != step.told {
-				t.Errorf("%+v: told: %v, want %v", step.info, told, step.told)
-			}
-		}
-		if want := []int{3, 2, 3, 1, 3, 0, 1, 1}; !slices.Equal(seen, want) {
-			t.Errorf("events: %v, want %v", seen, want)
-		}
-		mustClose(t, l)
-	})
 }

@@ -65,7 +65,7 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 		if state != nil && (told == nil || !state.Same(*told)) {
 			told = state
 			info := *state
-			info.Data, info.Holders = bytes.Clone(info.Data), slices.Clone(info.Holders) // of which others have the original
+			info.Data, info.Holders = bytes.Clone(info.Data), slices.Clone(info.Holders)
 			for i := range info.Holders {
 				info.Holders[i].Data = bytes.Clone(info.Holders[i].Data)
 			}
@@ -88,11 +88,11 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 // errNotObserved is for an engine that gives no reason.
 var errNotObserved = errors.New("the engine does not observe it any more")
 
-// An observation is one call of the engine's Observe, for all who observe a key.
+// An observation is one call of the engine's Observe, for all observers of a key.
 type observation struct {
 	key       string
 	feed      *feed
-	observers int // guarded by the client's mu; 0: it is ending, and nobody joins it
+	observers int // guarded by the client's mu; 0: it is ending, and no observer joins it
 	end       context.CancelFunc
 	ended     chan struct{} // closed after ObserveEnded
 
@@ -102,10 +102,7 @@ type observation struct {
 	changed   chan struct{}
 	err       error // what has ended it
 
-	token  Token  // the greatest that was told of an oldest grant, of those that keep to the order
-	newest Token  // the same of any grant
-	last   string // the grant that was told last
-	over   bool   // nobody held the key after it
+	newest Token // the greatest token of all states, of grants whose tokens rise
 }
 
 // join takes part in the observation of a key, or begins one.
@@ -122,7 +119,7 @@ func (c *Client) join(key string) (*observation, error) {
 		c.observed[key] = o
 		var ctx context.Context
 		ctx, o.end = context.WithCancel(c.closing)
-		// This is what Close waits for: it ends at once, whatever the observers do.
+		// Close waits for this call of the engine, which ends at once, but not for the observers.
 		c.calls.Go(func() {
 			if before != nil {
 				<-before.ended // the engine observes a key once at a time
@@ -130,12 +127,18 @@ func (c *Client) join(key string) (*observation, error) {
 			c.feed.emit(Event{Kind: ObserveBegan, Key: key}, time.Time{})
 			err := c.engine.Observe(ctx, key, o.tell)
 			for errors.Is(err, driver.ErrHistoryLost) {
-				o.forget()
+				o.mu.Lock()
+				o.newest = 0 // accept smaller tokens again
+				o.mu.Unlock()
 				err = c.engine.Observe(ctx, key, o.tell)
 			}
 			c.feed.emit(Event{Kind: ObserveEnded, Key: key}, time.Time{})
 			close(o.ended)
-			c.drop(o)
+			c.mu.Lock()
+			if c.observed[key] == o {
+				delete(c.observed, key)
+			}
+			c.mu.Unlock()
 			o.fail(cmp.Or(c.explain(ctx, err), errNotObserved))
 		})
 	}
@@ -154,17 +157,8 @@ func (c *Client) leave(o *observation) {
 	}
 }
 
-// drop forgets an observation that has ended, so that nobody joins it.
-func (c *Client) drop(o *observation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.observed[o.key] == o {
-		delete(c.observed, o.key)
-	}
-}
-
-// present returns the newest state, nil before the first, a channel that closes when that becomes stale, nil if it is, and one
-// that closes when there is a newer one, or err.
+// present returns the newest state, nil before the first; a channel that closes when the state becomes stale, nil if it is; and a
+// channel that closes when there is a newer state, or err.
 func (o *observation) present() (state *Info, connected, changed <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -178,82 +172,57 @@ func (o *observation) present() (state *Info, connected, changed <-chan struct{}
 	}
 }
 
-// tell takes in a state. The engine calls it, perhaps while it holds locks of its own.
+// tell stores a state for the observers. The engine calls it, perhaps with mutexes of its own locked.
 func (o *observation) tell(info Info) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.outdated(info) {
+	info, ok := o.withoutEnded(info)
+	if !ok {
 		return
 	}
 	before := o.connected
 	o.connected = o.feed.connected()
-	if info = o.withoutRevived(info); o.state != nil && info.Same(*o.state) {
+	if o.state != nil && info.Same(*o.state) {
 		if o.connected != before {
 			o.wakeLocked()
 		}
 		return
 	}
-	switch {
-	case !info.Held:
-		o.over = true
-	default:
-		o.last, o.over = info.Grant, false
-		if !info.Unfenced {
-			o.token, o.newest = max(o.token, info.Token), max(o.newest, info.Token)
-			if n := len(info.Holders); n > 0 {
-				o.newest = max(o.newest, info.Holders[n-1].Token)
-			}
+	event := Event{Kind: Observed, Key: info.Key, Owner: info.Owner, Token: info.Token}
+	for grant := range info.Each() {
+		event.Holders++
+		if !grant.Unfenced {
+			o.newest = max(o.newest, grant.Token)
 		}
 	}
 	info.Queue = nil
 	o.state = &info
-	event := Event{Kind: Observed, Key: info.Key, Owner: info.Owner, Token: info.Token, Holders: len(info.Holders)}
-	if info.Held {
-		event.Holders = max(event.Holders, 1)
-	}
 	o.feed.emit(event, time.Time{})
 	o.wakeLocked()
 }
 
-// forget makes tokens begin anew.
-func (o *observation) forget() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.token, o.newest, o.last, o.over = 0, 0, "", false
-}
-
-// withoutRevived leaves out of those who share a key whoever is not new and was left out before: a renewal that comes late may
-// bring back a grant that its holder has given up.
-func (o *observation) withoutRevived(info Info) Info {
-	if !info.Held || info.Unfenced || len(info.Holders) == 0 || o.state == nil {
-		return info
+// withoutEnded leaves out grants that had ended before a state that was told: an old answer, or a late renewal, may show them again. It
+// reports false if no grant is left.
+func (o *observation) withoutEnded(info Info) (Info, bool) {
+	if !info.Held || info.Unfenced || info.Token == 0 {
+		return info, true
 	}
-	told := o.state
-	kept := slices.DeleteFunc(slices.Clone(info.Holders), func(h Holder) bool {
-		return h.Token <= o.newest && h.Token != told.Token &&
-			!slices.ContainsFunc(told.Holders, func(g Holder) bool { return g.Token == h.Token })
-	})
-	switch len(kept) {
-	case len(info.Holders):
-		return info
-	case 0:
-		return Info{Key: info.Key}
+	var live []Token
+	if o.state != nil {
+		for grant := range o.state.Each() {
+			live = append(live, grant.Token)
+		}
 	}
-	return driver.Together(info.Key, info.Limit, kept)
-}
-
-// outdated reports whether a state is that of a grant which another has followed, or which nobody has any more.
-func (o *observation) outdated(info Info) bool {
-	switch {
-	case !info.Held, info.Unfenced:
-		return false
-	case len(info.Holders) > 0 && info.Holders[len(info.Holders)-1].Token > o.newest: // one of them is new
-		return false
-	case info.Token < o.token:
-		return true
+	var kept []Holder
+	for grant := range info.Each() {
+		if grant.Token > o.newest || slices.Contains(live, grant.Token) {
+			kept = append(kept, grant.Holder)
+		}
 	}
-	// A name may come back, where others choose it; a token does not.
-	return o.over && (info.Token == 0 && info.Grant == o.last || info.Token != 0 && info.Token <= o.newest)
+	if len(kept) > 0 && len(kept) < len(info.Holders) {
+		return driver.Together(info.Key, info.Limit, kept), true
+	}
+	return info, len(kept) > 0
 }
 
 // fail ends the observation for all.

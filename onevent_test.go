@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -81,33 +80,6 @@ func TestOnEvent_Close_ReceivesAllEventsFirst(t *testing.T) {
 	})
 }
 
-func TestOnEvent_ReportsOfTheEngine(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b, log := &engine{}, &eventLog{t: t}
-		b.open(t, driver.Config{}, log.note)
-		began, broken := time.Now(), errors.New("broken")
-		for _, up := range []bool{true, true, false, false, true} {
-			b.host.SetConnected(up)
-		}
-		sent := b.host.Now()
-		time.Sleep(time.Second)
-		b.host.Heartbeat("k", sent, nil)
-		b.host.Heartbeat("", sent, broken)
-		synctest.Wait()
-		after := began.Add(time.Second)
-		want := []holdfast.Event{
-			{Seq: 1, Kind: holdfast.Ready, Time: began},
-			{Seq: 2, Kind: holdfast.Disconnected, Time: began},
-			{Seq: 3, Kind: holdfast.Ready, Time: began},
-			{Seq: 4, Kind: holdfast.Heartbeat, Time: after, Key: "k", Took: time.Second},
-			{Seq: 5, Kind: holdfast.Heartbeat, Time: after, Took: time.Second, Err: broken},
-		}
-		if !slices.Equal(log.all, want) {
-			t.Errorf("reported:\n%+v\nwant:\n%+v", log.all, want)
-		}
-	})
-}
-
 // A lock may be lost at the moment of its grant.
 func TestOnEvent_LossAtTheGrant_FollowsGranted(t *testing.T) {
 	t.Parallel()
@@ -148,23 +120,4 @@ func TestOnEvent_LossAtTheGrant_FollowsGranted(t *testing.T) {
 	if granted == 0 || granted+count["started failed "] != 600 {
 		t.Errorf("600 acquisitions came to %v", count)
 	}
-}
-
-// An OnEvent may end its goroutine, as t.FailNow does.
-func TestOnEvent_EndsItsGoroutine_ReceivesTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var got []string
-		c := new(engine).open(t, driver.Config{}, func(e holdfast.Event) {
-			if got = append(got, e.Kind.String()); e.Kind == holdfast.Granted {
-				runtime.Goexit()
-			}
-		})
-		for range 2 {
-			mustRelease(t, acquire(t, c, "k"))
-		}
-		mustClose(t, c)
-		if s := fmt.Sprint(got); s != "[started granted released started granted released]" {
-			t.Errorf("received: %s", s)
-		}
-	})
 }

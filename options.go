@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -26,7 +25,7 @@ type request struct {
 	limit   int
 	limitOK bool // WithLimit was given
 	passes  bool // a try is one of many: see AcquireAny
-	yield   bool // let others have the key first
+	yield   bool // a candidate has just led: other waiters come first
 	retry   *Retry
 }
 
@@ -60,11 +59,11 @@ func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 func WithShared() Option { return func(r *request) { r.shared = true } }
 
 // WithLimit takes one of n permits: at most n hold the key at a time. n is from 1 to [MaxLimit], and the same for all. Another n, a
-// reader or a lock excludes permits and is excluded by them. It waits in its turn, and later requests wait behind it even while permits
-// are free; the wait is logged. So a program that holds a permit and asks for a second one can wait for ever, and an [Election] for the
-// key keeps permits out while it leads. On ZooKeeper, Curator's and kazoo's semaphores are separate: a fleet that mixes them with permits
-// has up to 2n holders. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data; WithLimit and [WithShared] do
-// not go together.
+// reader or a lock excludes permits and is excluded by them. It waits in its turn, and later requests wait behind it even while
+// permits are free; the wait is logged. So a program that holds a permit and asks for a second one can wait for ever, and an
+// [Election] for the key keeps permits out while it leads. On ZooKeeper, Curator's and kazoo's semaphores are separate: a fleet that
+// mixes them with permits has up to 2n holders. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
+// WithLimit and [WithShared] do not go together.
 //
 // A permit cannot be fenced. Its token tells it from others, but a greater token does not make a smaller one late: both may be
 // live. Where each of n holders needs a token that protects, or a number of its own, let [Client.AcquireAny] take one of n keys.
@@ -82,9 +81,6 @@ func WithWait(d time.Duration) Option {
 
 // WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew in each pass.
 func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
-
-// yielding is for a candidate that has just led.
-func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
 
 // A Retry says how often a failure is retried, and after what delays. Delays double from Initial to Max, each varied by a quarter.
 // A delay may end early because the engine is reachable again; that try does not count, once per try that counts.
@@ -139,7 +135,7 @@ func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 		return nil, err
 	}
 	if r.owner == "" {
-		r.owner = c.owner
+		r.owner = c.config.Owner
 	}
 	return r, nil
 }

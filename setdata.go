@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -20,50 +19,24 @@ import (
 // A call costs one write. On ZooKeeper it also wakes the next waiters; DynamoDB charges it, and each later heartbeat, by the size
 // of the item.
 func (k *Lock) SetData(ctx context.Context, data []byte) error {
-	if err := k.setData(ctx, data); err != nil {
+	if err := checkData(data, k.mode); err != nil {
 		return failed("set data", k.key, err)
 	}
-	return nil
-}
-
-func (k *Lock) setData(ctx context.Context, data []byte) error {
-	if err := checkData(data, k.mode); err != nil {
-		return err
-	}
-	if err := k.Err(); err != nil {
-		return err
-	}
-	entered, done, err := k.client.enter(ctx)
-	if err != nil {
-		return cmp.Or(k.Err(), err)
-	}
-	defer done()
-	bound, cancel := k.Context(entered)
-	defer cancel()
-	if len(data) == 0 {
+	if data = bytes.Clone(data); len(data) == 0 {
 		data = nil
 	}
-	return k.heed(bound, k.writeData(bound, bytes.Clone(data)))
-}
-
-// writeData has the engine write, after the calls before it.
-func (k *Lock) writeData(ctx context.Context, data []byte) error {
-	k.mu.Lock()
-	if k.writing == nil {
-		k.writing = make(chan struct{}, 1)
-	}
-	writing := k.writing
-	k.mu.Unlock()
-	select {
-	case writing <- struct{}{}:
-	case <-ctx.Done():
-		return driver.ContextError(ctx)
-	}
-	defer func() { <-writing }()
-	if ctx.Err() != nil {
-		return driver.ContextError(ctx)
-	}
-	return k.hold.SetData(ctx, data)
+	return failed("set data", k.key, k.call(ctx, func(ctx context.Context) error {
+		select {
+		case k.writing <- struct{}{}:
+		case <-ctx.Done():
+			return driver.ContextError(ctx)
+		}
+		defer func() { <-k.writing }()
+		if ctx.Err() != nil {
+			return driver.ContextError(ctx)
+		}
+		return k.hold.SetData(ctx, data)
+	}))
 }
 
 // checkData is the rule for data, of WithData and of SetData.

@@ -3,48 +3,25 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// retries is what an engine calls with each transient failure of a request. When the engine was away for a lease, a try ends by
-// giveUp.
-func (c *Client) retries(
-	r *request, loop *backoff.Loop, wait bool, giveUp context.CancelCauseFunc,
-) func(context.Context, error, <-chan struct{}) error {
-	failing := c.clock.Now() // since when nothing but failures is known
-	tried := failing
+// retry returns the function that an engine calls with each transient failure of a request.
+func (c *Client) retry(r *request, loop *backoff.Loop) func(context.Context, error, <-chan struct{}) error {
 	return func(ctx context.Context, err error, wake <-chan struct{}) error {
 		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
-		if !wait && !r.passes && c.lease != nil {
-			now, most := c.clock.Now(), c.lease()
-			if now.Sub(tried) >= most { // a request that fails takes less: the engine has answered meanwhile
-				failing = now
-			}
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, most-now.Sub(failing), errAway)
-			defer cancel()
-		}
 		if loop.Wait(ctx, wake) {
-			tried = c.clock.Now()
 			return nil
-		}
-		if context.Cause(ctx) == errAway {
-			giveUp(errAway) // the engine may know of a holder
-			if !errors.Is(err, ErrDisconnected) {
-				err = fmt.Errorf("%w: %w", errAway, err)
-			}
 		}
 		return err
 	}
 }
 
-// watch finds out whether the holders are dead that have made a try fail with refused, on an engine that cannot know. It watches
-// all keys at the same time, and returns nil when another try may get all of them, or one of them if one is set; otherwise why
-// not.
+// watch finds out whether the holders that made a try fail with refused are dead, on an engine that cannot know. It watches all keys at
+// the same time. It returns nil when another try may get all of them, or one of them if one is set; otherwise the reason.
 func (c *Client) watch(ctx context.Context, refused error, requests []*request, one bool) error {
 	engine, ok := c.engine.(driver.Watcher)
 	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) {
@@ -55,13 +32,7 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 	ended := make(chan error, len(requests))
 	for _, r := range requests {
 		c.calls.Go(func() {
-			loop := backoff.Policy{}.Start() // the engine bounds the failures: a user's Retry belongs to the try
-			again := func(ctx context.Context, err error, wake <-chan struct{}) error {
-				if loop.Wait(ctx, wake) {
-					return nil
-				}
-				return err
-			}
+			again := c.retry(r, backoff.Policy{}.Start()) // the engine bounds the failures: a user's Retry belongs to the try
 			err := engine.Watch(ctx, &driver.Request{Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: again})
 			switch before := (*HeldError)(nil); {
 			case err == nil:
@@ -74,10 +45,7 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 		})
 	}
 	for range requests {
-		switch err := <-ended; {
-		case err == nil && one:
-			return nil
-		case err != nil && !one:
+		if err := <-ended; (err == nil) == one {
 			return err
 		}
 	}

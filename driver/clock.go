@@ -2,8 +2,8 @@ package driver
 
 import "time"
 
-// A Clock reads the two clocks of a machine and runs functions later. Tests replace it, to hold timers back (a stopped process) or
-// to make the wall clock jump (a machine that was asleep) without either happening for real.
+// A Clock reads the two clocks of a machine and runs functions later. Tests replace it, to hold timers back (a stopped process) or to
+// make the wall clock jump (a machine that was asleep) without either happening for real.
 type Clock interface {
 	// Now reads both clocks at one moment.
 	Now() Instant

@@ -36,8 +36,8 @@ var (
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 type HeldError struct {
 	Key string
-	// Holder describes the grant in the way, or all grants that share the key, with their mode. Only its Key is set where there was no
-	// time to ask.
+	// Holder describes the grant in the way, or all grants that share the key, with their mode. Only its Key is set where there was
+	// no time to ask.
 	Holder Info
 	// LastHeard is Holder.LastHeard.
 	LastHeard time.Time

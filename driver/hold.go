@@ -16,6 +16,6 @@ func (g *Granted) of(host Host) Hold {
 	return g.hold
 }
 
-// HoldOf returns the engine's side of a *holdfast.Lock, which is not nil; nil for the lock of another client. It is for
-// engines that offer more than the contract.
+// HoldOf returns the engine's side of a *holdfast.Lock, which is not nil; nil for the lock of another client. It is for engines that
+// offer more than the contract.
 func HoldOf(host Host, lock interface{ of(host Host) Hold }) Hold { return lock.of(host) }

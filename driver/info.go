@@ -8,16 +8,7 @@ import (
 	"time"
 )
 
-// A Token is a fencing token: it is fixed when a lock is granted, and strictly greater than
-// that of every earlier grant of the same key that excluded it or that it excludes; without
-// holdfast.WithShared and holdfast.WithLimit, than that of every earlier grant. A resource that remembers the greatest
-// token it has seen, and refuses smaller ones, is safe from a holder that does not know yet
-// that it has lost its lock (Kleppmann, "How to do distributed locking", 2016).
-//
-// Where readers share a key by holdfast.WithShared, the resource compares the tokens of all and
-// remembers those of exclusive holders only: of two readers at a time either may have the
-// greater one, and neither is late. A reader is late if a writer has written since. The
-// permits of a semaphore exclude nobody in particular, and cannot be fenced: see holdfast.WithLimit.
+// A Token is a fencing token: see holdfast.Token.
 type Token uint64
 
 // String returns the token in decimal.
@@ -28,21 +19,21 @@ type Holder struct {
 	Owner string    // "" if the holder's program left none
 	Token Token     // 0 if the format of the holder's program has none
 	Since time.Time // the time of the grant, on the engine's clock; on DynamoDB, on the holder's clock; unknown on ZooKeeper
-	// QueuedAt is the time at which the holder joined the queue, on the engine's clock; unknown on DynamoDB.
-	// On ZooKeeper the grant follows after an unknown time.
+	// QueuedAt is the time at which the holder joined the queue, on the engine's clock; unknown on DynamoDB. On ZooKeeper the grant
+	// follows after an unknown time.
 	QueuedAt time.Time
 	Data     []byte // from WithData or SetData, or the data of a foreign program
 	// Lease is how long the engine waits for a silent holder; 0 also if the engine waits for ever.
 	Lease time.Duration
-	// LastHeard is the time of the last renewal, on the holder's clock, which may be wrong: see [Holder.SeemsDead].
-	// Only DynamoDB in mode FailOpen sets it.
+	// LastHeard is the time of the last renewal, on the holder's clock, which may be wrong: see [Holder.SeemsDead]. Only DynamoDB in
+	// mode FailOpen sets it.
 	LastHeard time.Time
 	// Grant is the engine's name for this grant. Break and Ask use it to reach no other grant.
 	Grant string
 }
 
-// SeemsDead reports whether the holder has been silent for longer than its lease at now. The result is a hint: it
-// compares the holder's clock with the caller's.
+// SeemsDead reports whether the holder has been silent for longer than its lease at now. The result is a hint: it compares the
+// holder's clock with the caller's.
 func (h Holder) SeemsDead(now time.Time) bool {
 	return h.Lease > 0 && !h.LastHeard.IsZero() && now.Sub(h.LastHeard) > h.Lease
 }
@@ -59,13 +50,13 @@ type Info struct {
 	Limit  int
 	Queue  []Waiter // the waiters, the next one first, if the engine keeps a queue (ZooKeeper and memlock)
 	Stale  bool     // only from Observe: the engine has been unreachable since it confirmed this state
-	// Unfenced reports a grant of a foreign program whose tokens are not monotonic. Such a grant may also come back
-	// after the key was free.
+	// Unfenced reports a grant of a foreign program whose tokens are not monotonic. Such a grant may also come back after the key was
+	// free.
 	Unfenced bool
 }
 
-// Each yields an Info for each grant of the key, the oldest first, without Holders and Queue. Break and Ask of such an
-// Info reach one holder of several.
+// Each yields an Info for each grant of the key, the oldest first, without Holders and Queue. Break and Ask of such an Info reach one
+// holder of several.
 //
 //	for grant := range info.Each() {
 //		err = errors.Join(err, client.Ask(ctx, grant))
@@ -100,8 +91,8 @@ func Together(key string, limit int, holders []Holder) Info {
 	return Info{Key: key, Held: true, Holder: holders[0], Shared: true, Limit: limit, Holders: holders}
 }
 
-// Same reports whether two infos of a key tell an observer the same: the holders, their grants and data, and Stale.
-// Times and the queue do not count. Where tokens are monotonic they identify a grant; Grant may change when a grant is broken.
+// Same reports whether two infos of a key tell an observer the same: the holders, their grants and data, and Stale. Times and the
+// queue do not count. Where tokens are monotonic they identify a grant; Grant may change when a grant is broken.
 func (i Info) Same(j Info) bool {
 	fenced := i.Token != 0 && !i.Unfenced && !j.Unfenced
 	same := func(h, g Holder) bool {

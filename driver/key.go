@@ -12,9 +12,9 @@ const (
 	MaxOwner = 256
 )
 
-// CheckKey refuses a key that is not portable between engines. A portable key has 1 to [MaxKey] bytes of valid UTF-8
-// without control characters. It consists of elements separated by slashes; no element is empty, "." or "..".
-// dynamolock accepts more: see dynamolock.Keys. field names the key in the error.
+// CheckKey refuses a key that is not portable between engines. A portable key has 1 to [MaxKey] bytes of valid UTF-8 without control
+// characters. It consists of elements separated by slashes; no element is empty, "." or "..". dynamolock accepts more: see
+// dynamolock.Keys. field names the key in the error.
 func CheckKey(field, key string) error {
 	switch {
 	case key == "":

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Lease is a promise of the engine: as long as it runs, nobody else is given what was granted under it. It may cover one lock
-// or all locks of a session. It ends on the client's own clocks, unless it is renewed:
+// A Lease is a promise of the engine: while it runs, no other client is given what was granted under it. It may cover one lock or all
+// locks of a session. It ends on the client's own clocks, unless it is renewed:
 //
 //	valid until = moment of sending what renewed it + length - margin
 //
@@ -28,8 +29,8 @@ type Lease struct {
 	timer  Timer
 }
 
-// NewLease returns a lease of the given length that has not begun: nothing is valid under it before the first Renew. expired is
-// the cause of the end when it runs out: [ErrSessionExpired] or [ErrLeaseExpired].
+// NewLease returns a lease of the given length that has not begun: nothing is valid under it before the first Renew. expired is the
+// cause of the end when it runs out: [ErrSessionExpired] or [ErrLeaseExpired].
 func NewLease(host Host, length time.Duration, expired error) *Lease {
 	return &Lease{host: host, length: length - host.Margin(length), cause: expired, term: &term{}}
 }
@@ -60,9 +61,9 @@ func (l *Lease) Renew(sent Instant) {
 	endAll(over)
 }
 
-// Limit makes the lease shorter, as a server does that resumes a session with a shorter timeout: it ends at sent + length -
-// margin at the latest, and each further renewal is for this length. It never makes the lease longer. An engine calls it as
-// soon as it knows the new length, before anything that renews the lease.
+// Limit makes the lease shorter, as a server does that resumes a session with a shorter timeout: it ends at sent + length - margin at
+// the latest, and each further renewal is for this length. It never makes the lease longer. An engine calls it as soon as it knows
+// the new length, before anything that renews the lease.
 func (l *Lease) Limit(sent Instant, length time.Duration) {
 	length -= l.host.Margin(length)
 	l.mu.Lock()
@@ -93,9 +94,7 @@ func (l *Lease) Limit(sent Instant, length time.Duration) {
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	over := l.expireLocked() // what the clocks have seen came first
-	if l.dead == nil {
-		l.dead = cause
-	}
+	l.dead = cmp.Or(l.dead, cause)
 	over = append(over, l.closeTermLocked(cause)...)
 	if l.timer != nil {
 		l.timer.Stop()
@@ -122,16 +121,16 @@ func (l *Lease) Deadline() time.Time {
 	return l.term.until.Mono
 }
 
-// A Tenant is a lock under a lease, as package holdfast has it; an engine has no use for one. The zero Tenant is under none, and
-// has only Deadline.
+// A Tenant is a lock under a lease, as package holdfast has it; an engine has no use for one. The zero Tenant is under none, and has
+// only Deadline.
 type Tenant struct {
 	lease *Lease
 	over  func()
 	term  *term // guarded by lease.mu
 }
 
-// Attach puts a lock under the lease, or returns why it is not valid. over is called when the lock has to end, at least once, and
-// may be called sooner: [Tenant.Ended] says whether, and why. It is called while nothing is locked.
+// Attach puts a lock under the lease, or returns why it is not valid. over is called when the lock has to end, at least once, and may
+// be called sooner: [Tenant.Ended] says whether, and why. It is called while nothing is locked.
 func (l *Lease) Attach(t *Tenant, over func()) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +155,8 @@ func (t *Tenant) Detach() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(t.term.locks, t)
-	// Where each lock has a lease of its own, the timer would keep what is released for as long as that would have lasted. One
-	// that fires by now looks after itself.
+	// Where each lock has a lease of its own, the timer would keep what is released for as long as that would have lasted. One that
+	// fires by now looks after itself.
 	if len(l.term.locks) == 0 && l.timer != nil && l.timer.Stop() {
 		l.timer = nil
 	}
@@ -187,11 +186,11 @@ func (t *Tenant) Deadline() time.Time {
 	return t.term.until.Mono
 }
 
-// overLocked returns why the present term is over by the clocks: the reason of the lease, or ErrClockJump if only the wall clock
-// says so.
+// overLocked returns why the present term is over by the clocks: the reason of the lease, or ErrClockJump if only the wall clock says
+// so.
 //
-// A wall clock that was set back would leave room for a suspend that nobody sees: what is left by it is never more than what is
-// left by the other.
+// What is left by the wall clock is never more than what is left by the monotonic clock. Otherwise a suspend would go unnoticed after
+// the wall clock was set back.
 func (l *Lease) overLocked() error {
 	now := l.host.Now()
 	if more := l.term.until.Wall.Sub(now.Wall) - l.term.until.Mono.Sub(now.Mono); more > 0 {
@@ -209,18 +208,16 @@ func (l *Lease) overLocked() error {
 
 // expireLocked closes the present term if it is over by the clocks.
 func (l *Lease) expireLocked() []*Tenant {
-	if len(l.term.locks) == 0 {
-		return nil
+	if len(l.term.locks) > 0 {
+		if cause := l.overLocked(); cause != nil {
+			return l.closeTermLocked(cause)
+		}
 	}
-	cause := l.overLocked()
-	if cause == nil {
-		return nil
-	}
-	return l.closeTermLocked(cause)
+	return nil
 }
 
-// closeTermLocked ends the term, now or when it was over by itself, and returns the locks that were in it, to be ended by the
-// caller once mu is free: a lock's own mutex comes before it.
+// closeTermLocked ends the term, now or when it was over by itself, and returns the locks that were in it, to be ended by the caller
+// once mu is free: a lock's own mutex comes before it.
 func (l *Lease) closeTermLocked(cause error) []*Tenant {
 	t := l.term
 	t.ended = cause
@@ -242,8 +239,7 @@ func endAll(over []*Tenant) {
 	}
 }
 
-// armLocked sees to it that a timer runs while there are locks. It is not moved at each renewal: when it fires early it is set
-// again.
+// armLocked sees to it that a timer runs while there are locks. It is not moved at each renewal: when it fires early it is set again.
 func (l *Lease) armLocked() {
 	if l.timer != nil || len(l.term.locks) == 0 {
 		return

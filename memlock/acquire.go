@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,8 +13,10 @@ import (
 // Acquire implements driver.Driver.
 func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	for {
-		c, err := e.join(req)
+		sent := e.host.Now()
+		c, healed, err := e.join(req)
 		if err == nil {
+			c.session.lease.Renew(sent)
 			err = e.wait(ctx, c)
 		}
 		switch {
@@ -22,20 +25,19 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrReclaimed), ctx.Err() != nil:
 			return driver.Grant{}, err
 		}
-		if err := req.Retry(ctx, err, e.whenHealed()); err != nil {
+		if err := req.Retry(ctx, err, healed); err != nil {
 			return driver.Grant{}, err
 		}
 	}
 }
 
-// join puts a contender into the queue, unless it would have to wait and does not.
-func (e *engine) join(req *driver.Request) (*contender, error) {
-	sent := e.host.Now()
+// join puts a contender into the queue, unless it would have to wait and does not. healed closes when a client that is cut off is healed.
+func (e *engine) join(req *driver.Request) (c *contender, healed <-chan struct{}, err error) {
 	s := e.store
 	s.mu.Lock()
 	if e.cut {
-		s.mu.Unlock()
-		return nil, errCut
+		defer s.mu.Unlock()
+		return nil, e.healed, errCut
 	}
 	if e.session == nil || e.session.over {
 		e.session = e.newSession()
@@ -43,62 +45,44 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 	if req.Reclaim {
 		e.reclaimLocked(req)
 	}
-	if !req.Wait && !mayHold(req.Mode, s.queues[req.Key]) {
-		info := s.infoLocked(req.Key)
-		s.mu.Unlock()
-		return nil, driver.Held(info)
+	ahead := s.queues[req.Key]
+	granted := mayHold(req.Mode, ahead)
+	if !req.Wait && !granted {
+		defer s.mu.Unlock()
+		return nil, nil, driver.Held(s.infoLocked(req.Key))
 	}
-	c := &contender{
-		key:     req.Key,
-		owner:   req.Owner,
-		data:    req.Data,
-		mode:    req.Mode,
-		lose:    req.Lost,
-		onAsked: req.Asked,
-		news:    make(chan struct{}),
-		session: e.session,
+	c = &contender{
+		key: req.Key, owner: req.Owner, data: req.Data, mode: req.Mode, lose: req.Lost, onAsked: req.Asked,
+		news: make(chan struct{}), session: e.session, queued: time.Now(),
 	}
-	s.joinLocked(c)
-	var ahead []*contender
-	if queue := s.queues[c.key]; !c.told {
-		ahead = slices.Clone(queue[:len(queue)-1])
+	i := slices.IndexFunc(ahead, func(x *contender) bool { return x.mode.Limit != c.mode.Limit })
+	var behind driver.Mode
+	if i >= 0 {
+		behind = ahead[i].mode
+	}
+	s.queues[c.key] = append(ahead, c)
+	c.session.addLocked(c)
+	if granted {
+		s.grantLocked(c)
+		c.told = true // by the answer itself
+		close(c.news)
 	}
 	s.mu.Unlock()
-	c.session.lease.Renew(sent)
-	if len(ahead) > 0 {
-		e.tellPlace(c, req, ahead)
-	}
-	return c, nil
-}
-
-// tellPlace reports the requests ahead of a contender. The contender leaves the queue if a log handler panics.
-func (e *engine) tellPlace(c *contender, req *driver.Request, ahead []*contender) {
-	returned := false
-	defer func() {
-		if !returned {
-			e.store.mu.Lock()
-			defer e.store.mu.Unlock()
-			e.store.removeLocked(c, holdfast.ErrReleased)
+	if !granted {
+		req.Queued(len(ahead))
+		if i >= 0 {
+			req.Behind(behind)
 		}
-	}()
-	req.Queued(len(ahead))
-	if i := slices.IndexFunc(ahead, func(x *contender) bool { return x.mode.Limit != c.mode.Limit }); i >= 0 {
-		req.Behind(ahead[i].mode)
 	}
-	returned = true
+	return c, nil, nil
 }
 
-// reclaimLocked ends what other clients have under the same owner name.
+// reclaimLocked ends the requests and grants of other clients under the same owner name.
 func (e *engine) reclaimLocked(req *driver.Request) {
-	var mine []*contender
-	for _, c := range e.store.queues[req.Key] {
+	for _, c := range slices.Backward(slices.Clone(e.store.queues[req.Key])) { // else one could get the key before it is removed
 		if c.owner == req.Owner && c.session.engine != e {
-			mine = append(mine, c)
+			e.store.evictLocked(c, driver.ErrReclaimed)
 		}
-	}
-	// From the back, so that none of them gets the key just before it is removed.
-	for i := len(mine) - 1; i >= 0; i-- {
-		e.store.evictLocked(mine[i], driver.ErrReclaimed)
 	}
 }
 
@@ -112,9 +96,8 @@ func (e *engine) wait(ctx context.Context, c *contender) error {
 	defer e.store.mu.Unlock()
 	switch {
 	case ctx.Err() != nil && e.cut:
-		// The store learns that the contender gave up when the client is healed. If
-		// that takes longer than the lease, the contender is gone by then.
-		e.missed = append(e.missed, func() {
+		// The store learns that the contender gave up when the client is healed, unless the session has expired by then.
+		e.pushLocked(func() {
 			e.store.mu.Lock()
 			defer e.store.mu.Unlock()
 			e.store.removeLocked(c, holdfast.ErrReleased)
@@ -123,14 +106,10 @@ func (e *engine) wait(ctx context.Context, c *contender) error {
 	case c.gone != nil:
 		return c.gone
 	case ctx.Err() != nil:
-		holder := driver.Info{Key: c.key}
-		if c.token == 0 { // else it was granted in the same moment
-			holder = e.store.infoLocked(c.key)
-		}
 		e.store.removeLocked(c, holdfast.ErrReleased)
-		return driver.Held(holder)
+		return driver.Held(e.store.infoLocked(c.key))
 	}
 	c.returned = true
-	c.wishLocked()
+	c.tellAskedLocked()
 	return nil
 }

@@ -7,17 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Client acquires locks from a [Store]. Its methods are those of
-// [holdfast.Client]; the package documentation lists them.
+// A Client acquires locks from a [Store]. Its methods are those of [holdfast.Client]; the package documentation lists them.
 type Client struct {
 	*holdfast.Client
 
 	engine *engine
 }
 
-// New returns a client; options may be nil. It does not block. It fails with
-// [holdfast.ErrInvalid] if an option is out of bounds. Close ends the client; one that is
-// never closed leaves no goroutine behind either.
+// New returns a client; options may be nil. It does not block. It fails with [holdfast.ErrInvalid] if an option is out of bounds.
+// Close ends the client; one that is never closed leaves no goroutine behind either.
 func New(options *Options) (*Client, error) {
 	var o Options
 	if options != nil {

@@ -25,8 +25,7 @@ type engine struct {
 // CheckKey implements driver.Driver: the portable rules are enough.
 func (e *engine) CheckKey(string, driver.Mode) error { return nil }
 
-// Close implements driver.Driver. What the session still has could not be
-// given up before, since the client was cut off.
+// Close implements driver.Driver. The session still has contenders if the client is cut off.
 func (e *engine) Close(ctx context.Context) error {
 	e.store.mu.Lock()
 	e.closed = true
@@ -42,11 +41,8 @@ func (e *engine) Close(ctx context.Context) error {
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, driver.ErrSessionExpired):
-		return nil
-	case err != nil:
-		return fmt.Errorf("what is left goes with the lease, in at most %v: %w", e.lease, err)
+	if err != nil && !errors.Is(err, driver.ErrSessionExpired) {
+		return fmt.Errorf("unconfirmed requests will expire with the lease, in at most %v: %w", e.lease, err)
 	}
 	return nil
 }

@@ -44,21 +44,17 @@ func (h *hold) whileHeld(ctx context.Context, f func()) error {
 	return err
 }
 
-// Release implements driver.Hold. Once the lease has passed while the client
-// was cut off, there is nothing left to give back.
+// Release implements driver.Hold. A session that has expired, perhaps while the client was cut off, has given the key back.
 func (h *hold) Release(ctx context.Context) error {
 	e := h.session.engine
-	e.store.mu.Lock()
-	began := e.store.removed
-	e.store.mu.Unlock()
 	err := e.call(ctx, h.session.lapsed, func() error {
-		if h.gone != nil && h.goneSeq <= began {
+		if h.gone != nil {
 			return fmt.Errorf("%w: %w", driver.ErrLost, h.gone)
 		}
 		e.store.removeLocked(h.contender, holdfast.ErrReleased)
 		return nil
 	})
-	if errors.Is(err, errLapsed) {
+	if errors.Is(err, driver.ErrSessionExpired) {
 		return nil
 	}
 	return err

@@ -55,7 +55,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 		}
 		if !c.asked {
 			c.asked = true
-			c.wishLocked()
+			c.tellAskedLocked()
 		}
 		return nil
 	})

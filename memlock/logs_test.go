@@ -156,7 +156,6 @@ func TestOwnHold_InTheWay_IsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer a.Close(t.Context())
 			for _, opts := range c.held {
 				if _, err := a.Acquire(t.Context(), "k", opts...); err != nil {
 					t.Fatal(err)
@@ -170,6 +169,7 @@ func TestOwnHold_InTheWay_IsTold(t *testing.T) {
 			}
 			wait := map[bool]time.Duration{true: time.Millisecond, false: time.Minute}[c.told]
 			_, err = a.Acquire(t.Context(), "k", append(c.want, holdfast.WithOwner("b"), holdfast.WithWait(wait))...)
+			_ = a.Close(t.Context()) // waits for the log
 			if (err != nil) != c.told || log.Has(warning) != c.told {
 				t.Errorf("the wait: %v; warned: %v", err, log.Has(warning))
 			}

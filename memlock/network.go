@@ -11,8 +11,7 @@ import (
 type network struct {
 	cut     bool
 	healed  chan struct{} // closed when cut ends; nil while it is not
-	missed  []func()      // to be called when the client is healed
-	pushed  []func()      // to be called now, one after the other
+	pushed  []func()      // to be called one after the other, once the client is healed
 	pushing bool          // deliver calls them
 }
 
@@ -21,21 +20,17 @@ var (
 	errLapsed = fmt.Errorf("%w while the client was cut off", driver.ErrSessionExpired)
 )
 
-// Cut cuts a client off: none of its requests arrives, and it hears nothing, until
-// [Store.Heal]. When its lease has passed, the store gives its locks to others and removes
-// it from all queues; the client's own locks have ended by then. The client's calls wait
-// as long as their ctx allows. Cut returns at once. It does nothing if the client is cut
-// off already, or belongs to another store.
+// Cut cuts a client off: none of its requests arrives, and it hears nothing, until [Store.Heal]. When its lease has passed, the store
+// gives its locks to others and removes it from all queues; the client's own locks have ended by then. The client's calls wait as
+// long as their ctx allows. Cut returns at once. It does nothing if the client is cut off already, or belongs to another store.
 func (s *Store) Cut(c *Client) { s.setCut(c, true) }
 
-// Heal undoes [Store.Cut]: waiting calls go on, and the client learns what it has missed.
-// Heal returns at once.
+// Heal undoes [Store.Cut]: waiting calls go on, and the client learns what it has missed. Heal returns at once.
 func (s *Store) Heal(c *Client) { s.setCut(c, false) }
 
-// Expire ends the client's session now, as if its lease had passed: its locks go to others
-// at once, and it leaves all queues. The client learns of it at the same moment, or when
-// it is healed, or when its own lease is over, whichever is first. Expire returns at once.
-// It does nothing if the client belongs to another store.
+// Expire ends the client's session now, as if its lease had passed: its locks go to others at once, and it leaves all queues. The
+// client learns of it at the same moment, or when it is healed, or when its own lease is over, whichever is first. Expire returns at
+// once. It does nothing if the client belongs to another store.
 func (s *Store) Expire(c *Client) {
 	if c.engine == nil || c.engine.store != s {
 		return
@@ -62,11 +57,8 @@ func (s *Store) setCut(c *Client, cut bool) {
 		e.healed = make(chan struct{})
 	} else {
 		close(e.healed)
-		missed := e.missed
-		e.healed, e.missed = nil, nil
-		for _, f := range missed {
-			e.pushLocked(f)
-		}
+		e.healed = nil
+		e.pushLocked(func() {}) // delivers what was pushed before, too
 		for key := range s.news {
 			s.changedLocked(key) // or is stale no longer
 		}
@@ -74,15 +66,11 @@ func (s *Store) setCut(c *Client, cut bool) {
 	e.host.SetConnected(!cut) // with mu, so that reports keep their order
 }
 
-// pushLocked has the client call f after what was pushed before: on another goroutine, timed by
-// the client's clock, or once the client is healed.
+// pushLocked has the client call f after what was pushed before: on another goroutine, timed by the client's clock, or once the
+// client is healed.
 func (e *engine) pushLocked(f func()) {
-	if e.cut {
-		e.missed = append(e.missed, f)
-		return
-	}
 	e.pushed = append(e.pushed, f)
-	if !e.pushing {
+	if !e.cut && !e.pushing {
 		e.pushing = true
 		e.host.AfterFunc(0, e.deliver)
 	}
@@ -91,20 +79,20 @@ func (e *engine) pushLocked(f func()) {
 func (e *engine) deliver() {
 	for {
 		e.store.mu.Lock()
-		pushed := e.pushed
-		e.pushed, e.pushing = nil, len(pushed) > 0
-		e.store.mu.Unlock()
-		if len(pushed) == 0 {
+		if e.cut || len(e.pushed) == 0 {
+			e.pushing = false
+			e.store.mu.Unlock()
 			return
 		}
-		for _, f := range pushed {
-			f()
-		}
+		f := e.pushed[0]
+		e.pushed = e.pushed[1:]
+		e.store.mu.Unlock()
+		f()
 	}
 }
 
-// call runs f in the store, as one request. While the client is cut off it
-// waits until it is healed, stop closes (nil never does), or ctx ends.
+// call runs f in the store, as one request. While the client is cut off it waits until it is healed, stop closes (nil never does), or
+// ctx ends.
 func (e *engine) call(ctx context.Context, stop <-chan struct{}, f func() error) error {
 	for {
 		e.store.mu.Lock()
@@ -123,12 +111,4 @@ func (e *engine) call(ctx context.Context, stop <-chan struct{}, f func() error)
 			return errCut
 		}
 	}
-}
-
-// whenHealed returns a channel that closes when the client is healed, or nil
-// if it is not cut off.
-func (e *engine) whenHealed() <-chan struct{} {
-	e.store.mu.Lock()
-	defer e.store.mu.Unlock()
-	return e.healed
 }

@@ -9,9 +9,9 @@ import (
 // beatsPerLease is how often the lease is renewed within its own length.
 const beatsPerLease = 6
 
-// A session is the store's view of one client between two expiries. The client's locks and
-// contenders end with it. It is renewed only while it has contenders: an idle client needs no
-// timer, once its session has expired. The store's mu guards all fields below lapsed.
+// A session is the store's view of one client between two expiries. The client's locks and contenders end with it. It is renewed only
+// while it has contenders: an idle client needs no timer, once its session has expired. The store's mu guards all fields below
+// lapsed.
 type session struct {
 	engine *engine
 	lease  *driver.Lease // the client's view of the same
@@ -40,8 +40,7 @@ func (s *session) addLocked(c *contender) {
 	s.beatLocked()
 }
 
-// renewLocked restarts the lease. It does not reset the timer: watch does, when the timer
-// fires early.
+// renewLocked restarts the lease. It does not reset the timer: watch does, when the timer fires early.
 func (s *session) renewLocked() {
 	s.until = time.Now().Add(s.engine.lease)
 	if s.timer == nil {
@@ -77,8 +76,8 @@ func (s *session) beat() {
 	}
 }
 
-// watch expires the session if it was not renewed for the length of the lease, and says so also if it had expired before. An idle one
-// expires too: what its client may still want to give back, that others ended while it was cut off, goes with it.
+// watch expires the session if it was not renewed for the length of the lease. An idle session expires, too: its client may still wait
+// to release a grant that another client ended meanwhile.
 func (s *session) watch() {
 	s.engine.store.mu.Lock()
 	defer s.engine.store.mu.Unlock()
@@ -93,14 +92,12 @@ func (s *session) watch() {
 	close(s.lapsed)
 }
 
-// expireLocked ends the session: all that it has goes to others.
+// expireLocked ends the session and removes its contenders.
 func (s *session) expireLocked() {
 	s.over = true
 	for c := range s.contenders {
 		s.engine.store.removeLocked(c, driver.ErrSessionExpired)
-		if !c.returned {
-			c.tellLocked()
-		}
+		c.tellLocked()
 	}
 	s.engine.pushLocked(func() { s.lease.End(driver.ErrSessionExpired) })
 }

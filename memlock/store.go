@@ -9,15 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Store has the keys for which the clients of one process compete. It takes the place of
-// the server, so tests inject faults here: [Store.Cut], [Store.Heal] and [Store.Expire].
-// A testing/synctest bubble needs a store that was made inside it.
+// A Store has the keys for which the clients of one process compete. It takes the place of the server, so tests inject faults here:
+// [Store.Cut], [Store.Heal] and [Store.Expire]. A testing/synctest bubble needs a store that was made inside it.
 type Store struct {
-	mu      strict.Mutex[strict.Store]
-	queues  map[string][]*contender               // the first of each, or the first few, hold the key; none is empty
-	token   driver.Token                          // of the newest grant; one counter serves all keys
-	removed uint64                                // contenders removed so far
-	news    map[string]map[chan struct{}]struct{} // of those who observe a key
+	mu     strict.Mutex[strict.Store]
+	queues map[string][]*contender               // the first of each hold the key; none is empty
+	token  driver.Token                          // of the newest grant; one counter serves all keys
+	news   map[string]map[chan struct{}]struct{} // of the observers of a key
 }
 
 // NewStore returns a store in which nothing is held.
@@ -25,8 +23,7 @@ func NewStore() *Store {
 	return &Store{queues: make(map[string][]*contender), news: make(map[string]map[chan struct{}]struct{})}
 }
 
-// A contender is one request in the queue for a key. The first few of a queue hold the key: see mayHold. All fields below session are
-// guarded by the store's mu.
+// A contender is one request in the queue for a key. The store's mu guards all fields below session.
 type contender struct {
 	key     string
 	owner   string
@@ -40,30 +37,16 @@ type contender struct {
 	queued   time.Time
 	granted  time.Time // zero while it waits
 	token    driver.Token
-	told     bool   // news is closed, or about to be
-	returned bool   // the grant was, to the client
-	asked    bool   // somebody asks for the grant
-	gone     error  // why it is not in the queue any more
-	goneSeq  uint64 // when, by Store.removed
+	told     bool  // news is closed, or about to be
+	returned bool  // the grant was, to the client
+	asked    bool  // another client asks for the grant
+	gone     error // why it left the queue
 }
 
 // grant is the name of the contender as a grant: see driver.Info.
 func (c *contender) grant() string { return strconv.FormatUint(uint64(c.token), 10) }
 
-// joinLocked puts a contender at the end of its queue.
-func (s *Store) joinLocked(c *contender) {
-	c.queued = time.Now()
-	granted := mayHold(c.mode, s.queues[c.key])
-	s.queues[c.key] = append(s.queues[c.key], c)
-	c.session.addLocked(c)
-	if granted {
-		s.grantLocked(c)
-		c.told = true // by the answer itself
-		close(c.news)
-	}
-}
-
-// mayHold reports whether a request of a mode holds the key behind the contenders ahead: all share with it, and are fewer than its limit.
+// mayHold reports whether a request holds the key behind the contenders ahead: all share with it and are fewer than its limit.
 func mayHold(mode driver.Mode, ahead []*contender) bool {
 	return (mode.Limit == 0 || len(ahead) < mode.Limit) &&
 		!slices.ContainsFunc(ahead, func(c *contender) bool { return !mode.SharesWith(c.mode) })
@@ -76,14 +59,12 @@ func (s *Store) grantLocked(c *contender) {
 	s.changedLocked(c.key)
 }
 
-// removeLocked takes a contender out of its queue, if it is still there, and gives the key
-// to those who are next in line and do not have to wait any more, to nobody else.
+// removeLocked takes a contender out of its queue, if it is still there, and grants the key to the waiters that may hold it now.
 func (s *Store) removeLocked(c *contender, cause error) {
 	if c.gone != nil {
 		return
 	}
-	s.removed++
-	c.gone, c.goneSeq = cause, s.removed
+	c.gone = cause
 	delete(c.session.contenders, c) // its timer stops by itself when none is left
 	queue := s.queues[c.key]
 	i := slices.Index(queue, c)
@@ -91,11 +72,9 @@ func (s *Store) removeLocked(c *contender, cause error) {
 	if c.token != 0 {
 		s.changedLocked(c.key)
 	}
-	if len(queue) == 0 {
+	if s.queues[c.key] = queue; len(queue) == 0 {
 		delete(s.queues, c.key)
-		return
 	}
-	s.queues[c.key] = queue
 	for n := holders(queue); n < len(queue) && mayHold(queue[n].mode, queue[:n]); n++ {
 		s.grantLocked(queue[n])
 		queue[n].tellLocked()
@@ -132,8 +111,8 @@ func (s *Store) evictLocked(c *contender, cause error) {
 	c.tellLocked()
 }
 
-// wishLocked tells the client that somebody asks for the grant, as soon as the client has it.
-func (c *contender) wishLocked() {
+// tellAskedLocked tells the client that its grant is asked for, as soon as the client has the grant.
+func (c *contender) tellAskedLocked() {
 	if c.asked && c.returned {
 		c.session.engine.pushLocked(c.onAsked)
 	}
@@ -147,12 +126,12 @@ func (c *contender) tellLocked() {
 	}
 }
 
-// changedLocked tells those who observe a key that its holder is another, or has other data.
+// changedLocked tells the observers of a key that its holders or their data have changed.
 func (s *Store) changedLocked(key string) {
 	for news := range s.news[key] {
 		select {
 		case news <- struct{}{}:
-		default: // it has not looked since the last
+		default: // it is full: the observer has not looked since
 		}
 	}
 }

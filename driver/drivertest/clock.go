@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Clock runs on the process's time, virtual in a [testing/synctest] bubble, and can be paused, as a process is that is stopped,
-// and set. The zero value is ready to use. An engine hands it to holdfast.New in its driver.Config.
+// A Clock runs on the process's time, virtual in a [testing/synctest] bubble, and can be paused, as a process is that is stopped, and
+// set. The zero value is ready to use. An engine hands it to holdfast.New in its driver.Config.
 type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
@@ -76,9 +76,7 @@ type timer struct {
 	clock *Clock
 	timer *time.Timer
 	f     func()
-
-	mu   sync.Mutex
-	over bool // ran or was stopped
+	over  atomic.Bool // ran or was stopped
 }
 
 func (t *timer) run() {
@@ -93,12 +91,9 @@ func (t *timer) Stop() bool {
 }
 
 func (t *timer) finish() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.over {
+	if !t.over.CompareAndSwap(false, true) {
 		return false
 	}
-	t.over = true
 	t.clock.Pending.Add(-1)
 	return true
 }

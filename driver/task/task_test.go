@@ -42,7 +42,7 @@ func TestClose(t *testing.T) {
 			if took := time.Since(began); took != test.want || !ended {
 				t.Errorf("a task of %v, a limit of %v: Close took %v, want %v; ended %v", test.task, test.limit, took, test.want, ended)
 			}
-			if g.Begin() || g.Go(func(context.Context) { t.Error("a task runs after Close") }) {
+			if g.Go(func(context.Context) { t.Error("a task runs after Close") }) {
 				t.Error("a task begins after Close")
 			}
 			if g.Open().Err() == nil || g.Context().Err() == nil {

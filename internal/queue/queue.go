@@ -19,7 +19,7 @@ type Pump[T any] struct {
 	idle    sync.WaitGroup
 }
 
-// NewPump returns a pump that calls give with each value. give may end its goroutine, as t.FailNow does.
+// NewPump returns a pump that calls give with each value. give must not end its goroutine.
 func NewPump[T any](give func(T)) *Pump[T] { return &Pump[T]{give: give} }
 
 // Push never blocks. After Close it drops the value.
@@ -40,19 +40,12 @@ func (p *Pump[T]) Push(v T) {
 }
 
 func (p *Pump[T]) run() {
-	over := false
-	defer func() {
-		if !over { // give has called runtime.Goexit, as t.FailNow does
-			p.idle.Go(p.run)
-		}
-	}()
 	for {
 		p.mu.Lock()
 		if len(p.waiting) == 0 {
 			p.running = false
 			p.waiting = nil
 			p.mu.Unlock()
-			over = true
 			return
 		}
 		v := p.waiting[0]

@@ -51,7 +51,6 @@ var excluded = map[string]string{
 	"R2":    "thousands of locks",
 	"R3":    "how a program waits for events",
 	"R4":    "the memory of contexts",
-	"R5.2":  "what an error of AcquireAny says: the clients make no such calls",
 	"R12":   "the clients ask their locks all the time, which has the clocks compared",
 	"R12.2": "a suspend beside a clock that is set back: the clients ask their locks all the time",
 	"R13":   "how many tries there are, and when",

@@ -19,7 +19,7 @@ var contractMutants = []mutant{
 			`stop := context.AfterFunc(before.live, func() { cancel(context.Cause(before.live)) })`,
 			`stop := context.AfterFunc(before.live, func() {})`,
 		},
-		[]change{{"all.go", `if locks.Extend(ttl) != nil {`, `if false && locks.Extend(ttl) != nil {`}},
+		[]change{{"all.go", `if locks.Extend(requests[0].ttl) != nil {`, `if false && locks.Extend(requests[0].ttl) != nil {`}},
 	},
 	{"R9", "a failure keeps the locks that there were", zooKeeper, change{
 		"all.go",
@@ -27,21 +27,14 @@ var contractMutants = []mutant{
 		`if false && !complete {`,
 	}, nil},
 	{"R10", "a write of data outlasts the lock", zooKeeper, change{
-		"setdata.go",
+		"lock.go",
 		`bound, cancel := k.Context(entered)`,
 		`bound, cancel := context.WithCancel(entered)`,
 	}, nil},
 	{"R11", "a former holder comes back to observers", zooKeeper, change{
 		"observe.go",
-		`	case info.Token < o.token:
-		return true`,
-		`	case info.Token < o.token:
-		return false`,
-	}, nil},
-	{"R11", "a holder of a key that nobody has comes back to observers", dynamoDB, change{
-		"observe.go",
-		`return o.over && (`,
-		`return false && o.over && (`,
+		`if grant.Token > o.newest || `,
+		`if true || grant.Token > o.newest || `,
 	}, nil},
 
 	{"E2", "the key is given back while lead runs", dynamoDB, change{
@@ -51,7 +44,7 @@ var contractMutants = []mutant{
 	}, nil},
 	{"E2", "Close does not wait for lead", dynamoDB, change{
 		"close.go",
-		`c.endLocks(c.runningTerms())`,
+		`c.endLocks(terms)`,
 		`c.endLocks(nil)`,
 	}, nil},
 	{"E3", "a candidate is gone after one loss", dynamoDB, change{

@@ -74,13 +74,12 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"S8", "a reader that is gone comes back to observers", zooKeeper, change{
 		"observe.go",
-		`if n := len(info.Holders); n > 0 {`,
-		`if n := len(info.Holders); false && n > 0 {`,
+		`if len(kept) > 0 && len(kept) < len(info.Holders) {`,
+		`if false && len(kept) < len(info.Holders) {`,
 	}, nil},
-
-	{"S8.2", "a late renewal brings back to observers who shares a key and was over", dynamoDB, change{
+	{"S8.2", "a late renewal brings a reader that is gone back to observers", dynamoDB, change{
 		"observe.go",
-		`if info = o.withoutRevived(info); o.state != nil`,
-		`if o.state != nil`,
+		`info, ok := o.withoutEnded(info)`,
+		`ok := true`,
 	}, nil},
 }
