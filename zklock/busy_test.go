@@ -371,7 +371,7 @@ func TestManyGivenUp(t *testing.T) {
 		})
 		for i := range calls {
 			client.LoseReply(opCreate)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
 			if _, err := client.Acquire(ctx, fmt.Sprintf("key-%d", i)); err == nil {
 				t.Error("Acquire was granted a lock")
 			}

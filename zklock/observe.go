@@ -98,8 +98,8 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		if err != nil {
 			return nil, err
 		}
-		if w := l.Watches[parent]; w != nil {
-			e.doubts.askNow(ctx, w) // its list does not fit what was read after it
+		if l.Watches[parent] != nil {
+			e.doubts.leaveUntold(ctx, parent) // its list does not fit what was read after it
 		}
 	}
 }
@@ -176,11 +176,8 @@ func (e *engine) awaitChange(ctx context.Context, l *zkconn.Lookout, lost <-chan
 		case <-lost:
 			return nil
 		case <-timer.C:
-			for _, w := range l.Watches {
-				if w.Kind == zkconn.WatchData {
-					e.doubts.ask(w.Path)
-				}
-				e.doubts.askOf(w)
+			for path := range l.Watches {
+				e.doubts.ask(path)
 			}
 			patience = min(2*patience, 16*longest)
 			timer.Reset(patience)
