@@ -92,11 +92,11 @@ var errOtherSession = errors.New("the server gives a session that was not asked 
 
 // endGrown ends a session whose timeout has grown so much that its lease cannot be renewed, when the lease is over.
 func (l *Link) endGrown(w *Wire, s *Session) {
-	l.host.AfterFunc(s.Times().Session, func() {
+	left := s.Lease.Deadline().Sub(l.host.Now().Mono)
+	l.host.AfterFunc(max(left, 0), func() {
 		l.tasks.Go(func(context.Context) {
 			if w == l.Usable() {
 				l.host.Logger().Info("the session timeout has grown: a new session begins")
-				s.Lease.End(driver.ErrSessionExpired)
 				_ = l.endOn(w.alive, w)
 			}
 		})
@@ -140,7 +140,7 @@ func (l *Link) connectRequest() []byte {
 	defer l.mu.Unlock()
 	id, zxid, timeout, password := int64(0), l.lastZxid.Load(), l.config.SessionTimeout, make([]byte, passwordBytes)
 	if s := l.session; s != nil {
-		id, timeout, password = s.ID, l.times.Session, s.password
+		id, timeout, password = s.ID, s.Times().Session, s.password
 		if l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.usedLast) > 2*timeout {
 			zxid = 0
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // renewers is how many watches are set again at a time after a reconnect.
-const renewers = 16
+const renewers = 256
 
 // watches has one watch of each kind per znode, which all waiters of this client share. Waiters watch by a data read (GetW): on a
 // deleted znode it fails and leaves no watch in the server, as an exists watch would. The other kinds serve observers of free keys.
@@ -255,7 +255,7 @@ func (ws *watches) finish(w *Watch, why zk.EventType) {
 	}
 	w.Why = why
 	o := w.owner
-	w.owner = nil
+	w.owner, w.on = nil, nil
 	ws.mu.Unlock()
 	switch {
 	case o == nil:
@@ -326,7 +326,7 @@ func (ws *watches) setAgain(w *Watch, on *Wire) {
 		return err
 	})
 	ws.mu.Lock()
-	if err == nil {
+	if err == nil && !w.fired {
 		w.on = on
 	}
 	ws.mu.Unlock()
