@@ -1,14 +1,18 @@
 package zklock_test
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -61,4 +65,37 @@ func TestNoCredentials_ServerDemandsThem_EveryCallIsDenied(t *testing.T) {
 		calls.Wait()
 		_ = client.Close(inTime(t))
 	})
+}
+
+// A server that answers everything but credentials is left: no call waits for ever behind them.
+func TestCredentials_NoAnswer_ServerIsLeft(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		link, dials := e.Link(), 0
+		ctx := network.With(inTime(t), func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials++
+			conn, err := link.Dial(ctx, network, address)
+			return &deafToAuth{conn, dials == 1}, err
+		})
+		opts := &zklock.Options{Root: virtualRoot, SessionTimeout: virtualSession, Auth: []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}}
+		client, err := zklock.Dial(ctx, e.Addrs(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Close(inTime(t)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// deafToAuth loses requests with credentials.
+type deafToAuth struct {
+	net.Conn
+	deaf bool
+}
+
+func (c *deafToAuth) Write(b []byte) (int, error) {
+	if c.deaf && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == opSetAuth {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
 }

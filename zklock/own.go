@@ -138,11 +138,10 @@ func (o *ownNode) identify(node zkconn.Znode) {
 }
 
 // Fired implements [zkconn.Owner].
-func (o *ownNode) Fired(why zk.EventType) {
+func (o *ownNode) Fired(why zk.EventType, err error) {
 	ctx, link := o.engine.tasks.Context(), o.engine.link
-	w := o.watching()
 	switch {
-	case why == zk.EventNodeDeleted && w.Failure() != nil: // the read found no node
+	case why == zk.EventNodeDeleted && err != nil: // the first read found no node
 		o.finish(o.whyMissing(ctx))
 	case why == zk.EventNodeDeleted:
 		o.finish(driver.ErrBroken)
@@ -153,8 +152,8 @@ func (o *ownNode) Fired(why zk.EventType) {
 	case !link.InSession(o.sess):
 		o.finish(driver.ErrSessionExpired)
 	case ctx.Err() == nil:
-		o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", w.Failure())
-		switch err := w.Refused(); {
+		o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+		switch {
 		case errors.Is(err, driver.ErrDenied): // no event would tell what becomes of the node
 			o.finish(err)
 		case o.knownCzxid() == 0:

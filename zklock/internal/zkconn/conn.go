@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -55,7 +54,6 @@ type Link struct {
 	names    []string                // of the servers, with ports; set by Connect
 	giveUp   context.CancelFunc      // makes Connect stop waiting for a session
 	running  sync.WaitGroup          // run
-	lastZxid atomic.Int64            // of the newest reply in this session
 
 	mu      strict.Mutex[strict.Link]
 	wire    *Wire          // the newest connection; nil if that is lost
@@ -65,6 +63,7 @@ type Link struct {
 	session *Session       // nil before the first session, and between two sessions
 	auth    []Auth         // to present on each connection
 
+	lastZxid  int64                // of the newest reply in this session
 	admitted  bool                 // calls could be made once
 	ending    bool                 // EndSession was called
 	gate      chan struct{}        // closed while calls can be made

@@ -98,6 +98,8 @@ func (l *Link) authenticate(w *Wire) error {
 	l.mu.Lock()
 	all := l.auth
 	l.mu.Unlock()
+	limit := time.AfterFunc(l.Times().Answer, func() { w.lose(fmt.Errorf("%s: %w", w.server, errSilent)) })
+	defer limit.Stop()
 	for _, a := range all {
 		if err := w.conn.AddAuth(a.Scheme, []byte(a.Credentials)); err != nil {
 			err = fmt.Errorf("%s: %w", w.server, StepError("authenticate with", a.Scheme, err))
@@ -110,13 +112,19 @@ func (l *Link) authenticate(w *Wire) error {
 	return nil
 }
 
-// keepAuth has a credential that a server has accepted presented on later connections too.
+// mostAuth is how many credentials the link keeps besides the configured ones.
+const mostAuth = 32
+
+// keepAuth has a credential that a server has accepted presented on later connections too. The newest are kept.
 func (l *Link) keepAuth(a Auth) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !slices.Contains(l.auth, a) {
-		l.auth = append(slices.Clip(l.auth), a)
+	if slices.Contains(l.auth, a) {
+		return
 	}
+	configured := len(l.config.Auth)
+	added := append(slices.Clone(l.auth[configured:]), a)
+	l.auth = append(slices.Clip(l.config.Auth), added[max(0, len(added)-mostAuth):]...)
 }
 
 // open lets calls through on a connection.

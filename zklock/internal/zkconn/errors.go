@@ -25,6 +25,9 @@ var errCreatedBefore = errors.New("the server says that the znode had been creat
 // ErrSlow is why a session cannot be proven to be alive: its answers take too long for that.
 var ErrSlow = errors.New("answers are too slow for the session timeout")
 
+// errSilent is why the link leaves a server.
+var errSilent = errors.New("the server does not answer the credentials")
+
 // errNotEnded is why the end of a session is not confirmed.
 var errNotEnded = errors.New("no server has confirmed the end of the session")
 

@@ -68,7 +68,7 @@ func (l *Link) onEvent(w *Wire, event zk.Event) {
 		close(w.hasSession)
 	case event.Type == zk.EventSession && event.State == zk.StateExpired:
 		_ = w.Close() // go-zookeeper leaves it open
-	case event.Type != zk.EventSession && event.Type != zk.EventNotWatching:
+	case event.Type != zk.EventSession && event.Type != zk.EventNotWatching && l.Wire() == w:
 		l.watches.fire(event.Path, event.Type)
 	}
 }

@@ -123,6 +123,9 @@ func (w *Wire) noteGreeting(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silence = times.Silence
+	if w.link.config.AnyAnswer {
+		w.silence = granted.Silence // without heartbeats, go-zookeeper's pings follow each other by the timeout that was granted
+	}
 	return nil
 }
 
@@ -148,7 +151,7 @@ func (w *Wire) noteReply(b []byte) error {
 		w.link.renew(w, renewed)
 	}
 	if r.op != 0 && zxid > 0 { // not of a ping
-		w.link.lastZxid.Store(zxid)
+		w.link.saw(w, zxid)
 	}
 	switch {
 	case r.op == opCloseSession && (!failed || code == codeSessionExpired):
@@ -189,14 +192,11 @@ func (w *Wire) requestOf(b []byte) (r request, failed, known bool) {
 	return r, failed, known
 }
 
-// shows returns what a request that was answered proves. A server answers credentials
-// without noting the session.
+// shows returns what a request that was answered proves. A server answers credentials without noting the session, and refuses the
+// requests of a session that is over.
 func (r request) shows(failed bool) proof {
-	switch {
-	case r.op == opSetAuth:
+	if failed || r.op == opSetAuth {
 		return nothing
-	case failed:
-		return heard
 	}
 	switch r.op {
 	case opCreate, opDelete, opSetData, opMulti, opCreateContainer:

@@ -120,7 +120,7 @@ func (l *Link) forget(w *Wire) *Session {
 		return nil
 	}
 	l.session, l.refusals = nil, 0
-	l.lastZxid.Store(0)
+	l.lastZxid = 0
 	l.shutLocked()
 	if l.ending {
 		l.noMore()
@@ -138,7 +138,7 @@ const passwordBytes = 16
 func (l *Link) connectRequest() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	id, zxid, timeout, password := int64(0), l.lastZxid.Load(), l.config.SessionTimeout, make([]byte, passwordBytes)
+	id, zxid, timeout, password := int64(0), l.lastZxid, l.config.SessionTimeout, make([]byte, passwordBytes)
 	if s := l.session; s != nil {
 		id, timeout, password = s.ID, s.Times().Session, s.password
 		if l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.usedLast) > 2*timeout {
@@ -167,6 +167,15 @@ func (l *Link) turnedAway() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusals++
+}
+
+// saw notes the zxid of a reply. A reply that comes late on a former connection may belong to another history of the servers.
+func (l *Link) saw(w *Wire, zxid int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wire == w {
+		l.lastZxid = zxid
+	}
 }
 
 // renew is called when the leader is known to have heard of the session after a moment.

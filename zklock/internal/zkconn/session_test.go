@@ -30,11 +30,11 @@ func TestAskToResume(t *testing.T) {
 	} {
 		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
 		if c.session != 0 {
-			l.session, l.times = testSession(c.session), standard(4*time.Second)
+			l.session = NewSession(c.session, nil, standard(4*time.Second))
 			l.session.password = password
 		}
 		l.servers, l.refusals = make([]*server, 3), c.refusals
-		l.lastZxid.Store(seen)
+		l.lastZxid = seen
 		l.usedLast = clock.Time
 		clock.Advance(c.down)
 		if got := l.connectRequest(); !bytes.Equal(got, c.want) {

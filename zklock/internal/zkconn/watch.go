@@ -81,8 +81,8 @@ type Owner interface {
 	// Read is called when the node has been read.
 	Read(w *Watch)
 	// Fired is called when the watch has fired or could not be set: by the reader of the
-	// connection, where it was an event.
-	Fired(why zk.EventType)
+	// connection, where it was an event. err is why the znode could not be read; nil if it was.
+	Fired(why zk.EventType, err error)
 }
 
 func newWatches(l *Link) *watches {
@@ -141,14 +141,14 @@ func (ws *watches) set(background context.Context, w *Watch) {
 	ws.mu.Unlock()
 	switch {
 	case err == nil && w.Kind == WatchCreation && w.Node.Stat != nil:
-		ws.finish(w, zk.EventNodeCreated) // before it could be watched for
+		ws.finish(w, zk.EventNodeCreated, nil) // before it could be watched for
 	case err == nil && o != nil:
 		o.Read(w)
 	case err == nil:
 	case errors.Is(err, zk.ErrNoNode):
-		ws.finish(w, zk.EventNodeDeleted)
+		ws.finish(w, zk.EventNodeDeleted, err)
 	default:
-		ws.finish(w, zk.EventNotWatching)
+		ws.finish(w, zk.EventNotWatching, err)
 	}
 }
 
@@ -201,23 +201,17 @@ func (w *Watch) IsSet() bool {
 	}
 }
 
-// Failure is why the znode could not be read; nil if it was read, or the read goes on.
-func (w *Watch) Failure() error {
+// Refused is why the server does not let the client read the znode; nil if it may.
+func (w *Watch) Refused() error {
 	select {
 	case <-w.Read:
-		return w.Err
 	default:
 		return nil
 	}
-}
-
-// Refused is why the server does not let the client read the znode; nil if it may.
-func (w *Watch) Refused() error {
-	err := w.Failure()
-	if err == nil || errors.Is(err, zk.ErrNoNode) || transient(err) {
+	if w.Err == nil || errors.Is(w.Err, zk.ErrNoNode) || transient(w.Err) {
 		return nil
 	}
-	return err
+	return w.Err
 }
 
 // Watching reports whether the server has set a watch on the present connection, and it has not fired.
@@ -237,13 +231,13 @@ func (ws *watches) fire(path string, why zk.EventType) {
 		w := ws.byPath[watchKey{path, kind}]
 		ws.mu.Unlock()
 		if w != nil {
-			ws.finish(w, why)
+			ws.finish(w, why, nil)
 		}
 	}
 }
 
-// finish makes a watch report what has happened, unless it did so before.
-func (ws *watches) finish(w *Watch, why zk.EventType) {
+// finish makes a watch report what has happened, unless it did so before. err is for the owner.
+func (ws *watches) finish(w *Watch, why zk.EventType, err error) {
 	ws.mu.Lock()
 	if w.fired {
 		ws.mu.Unlock()
@@ -260,9 +254,9 @@ func (ws *watches) finish(w *Watch, why zk.EventType) {
 	switch {
 	case o == nil:
 	case why == zk.EventNodeDeleted, why == zk.EventNodeDataChanged:
-		o.Fired(why) // here and now: the holder knows first, and the client acts on events in order
+		o.Fired(why, err) // here and now: the holder knows first, and the client acts on events in order
 	default:
-		ws.link.tasks.Go(func(context.Context) { o.Fired(why) }) // go-zookeeper may hold locks of its own
+		ws.link.tasks.Go(func(context.Context) { o.Fired(why, err) }) // go-zookeeper may hold locks of its own
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -275,20 +269,25 @@ func (ws *watches) finish(w *Watch, why zk.EventType) {
 // end ends all watches with their session.
 func (ws *watches) end() {
 	for _, w := range ws.all(nil) {
-		ws.finish(w, zk.EventNotWatching)
+		ws.finish(w, zk.EventNotWatching, nil)
 	}
 }
 
-// all returns the watches that have been read, but not on a connection.
-func (ws *watches) all(except *Wire) (all []*Watch) {
+// all returns the watches that have been read, but not on a connection. Those on own nodes are first: the holder knows first.
+func (ws *watches) all(except *Wire) []*Watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	var own, others []*Watch
 	for _, w := range ws.byPath {
-		if w.on != nil && w.on != except {
-			all = append(all, w)
+		switch {
+		case w.on == nil || w.on == except:
+		case w.owner != nil:
+			own = append(own, w)
+		default:
+			others = append(others, w)
 		}
 	}
-	return all
+	return append(own, others...)
 }
 
 // renew sets the watches of former connections again on a new one. It ends with the connection: the next one begins anew.
@@ -314,7 +313,7 @@ func (ws *watches) setAgain(w *Watch, on *Wire) {
 	used := len(w.lookouts) > 0 || w.owner != nil
 	ws.mu.Unlock()
 	if !used {
-		ws.finish(w, zk.EventNotWatching)
+		ws.finish(w, zk.EventNotWatching, nil)
 		return
 	}
 	var f found
@@ -332,9 +331,9 @@ func (ws *watches) setAgain(w *Watch, on *Wire) {
 	ws.mu.Unlock()
 	switch why := w.missed(f.Stat, err); {
 	case why != 0:
-		ws.finish(w, why)
+		ws.finish(w, why, nil)
 	case err != nil && on.alive.Err() == nil:
-		ws.finish(w, zk.EventNotWatching)
+		ws.finish(w, zk.EventNotWatching, err)
 	}
 }
 
@@ -367,9 +366,9 @@ func (w *Watch) missed(now *zk.Stat, err error) zk.EventType {
 	case w.Kind == WatchCreation:
 	case missing:
 		return zk.EventNodeDeleted
-	case w.Kind == WatchChildren && now.Pzxid > before.Pzxid:
+	case w.Kind == WatchChildren && now.Pzxid != before.Pzxid:
 		return zk.EventNodeChildrenChanged
-	case w.Kind == WatchData && now.Mzxid > before.Mzxid:
+	case w.Kind == WatchData && now.Mzxid != before.Mzxid:
 		return zk.EventNodeDataChanged
 	}
 	return 0

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ type slowOwner struct{ acted zk.EventType }
 
 func (o *slowOwner) Read(*Watch) {}
 
-func (o *slowOwner) Fired(why zk.EventType) {
+func (o *slowOwner) Fired(why zk.EventType, _ error) {
 	time.Sleep(time.Second)
 	o.acted = why
 }
@@ -24,7 +25,8 @@ func TestOwnerActsAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Config{})
 			l.tasks = testTasks(t)
-			ws, o := newWatches(l), &slowOwner{}
+			o := &slowOwner{}
+			ws := l.watches
 			w := &Watch{Path: "/a", Read: make(chan struct{}), Gone: make(chan struct{}), owner: o}
 			close(w.Read)
 			ws.byPath[watchKey{w.Path, w.Kind}] = w
@@ -34,5 +36,24 @@ func TestOwnerActsAtOnce(t *testing.T) {
 			}
 			synctest.Wait()
 		})
+	}
+}
+
+// TestAll_OwnNodesComeFirst: the watches of own nodes are set again before those of other nodes.
+func TestAll_OwnNodesComeFirst(t *testing.T) {
+	l, _ := testLink(t, Config{})
+	former := newestWire(l, &scripted{}, time.Second)
+	const own = 50
+	for i := range 2 * own {
+		w := &Watch{Path: fmt.Sprint("/", i), on: former}
+		if i%2 == 0 {
+			w.owner = &slowOwner{}
+		}
+		l.watches.byPath[watchKey{w.Path, w.Kind}] = w
+	}
+	for i, w := range l.watches.all(nil) {
+		if (w.owner != nil) != (i < own) {
+			t.Fatalf("%s is number %d", w.Path, i)
+		}
 	}
 }

@@ -193,9 +193,10 @@ func (w *Wire) Close() error {
 	return nil
 }
 
-// lose ends the connection for a reason.
+// lose ends the connection for a reason. Before any request fails with it, calls wait, and the client reports that it is not
+// connected. The next connection begins after that.
 func (w *Wire) lose(err error) {
-	_ = w.Conn.Close()
 	w.link.lost(w, err)
+	_ = w.Conn.Close()
 	w.die()
 }
