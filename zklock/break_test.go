@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -33,6 +34,30 @@ func TestBreakOfOneAmongMany(t *testing.T) {
 			<-lock.Done()
 			if late := time.Since(began); late > 14*virtualSession/6 || !errors.Is(lock.Err(), holdfast.ErrBroken) {
 				t.Errorf("%s: ended %v after it was broken: %v", lock.Key(), late, lock.Err())
+			}
+		}
+	})
+}
+
+// Z9. A reconnect sets the watches of thousands of locks again: their holder hears of a break within a session timeout.
+func TestBreak_ManyLocksAfterAReconnect_HeardInTime(t *testing.T) {
+	const locks, rtt = 3000, 50 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		e := zkfake.New(zkfake.Config{Latency: func() time.Duration { return rtt / 2 }})
+		t.Cleanup(e.Close)
+		client := dialWired(t, e, zklock.Options{})
+		held := make([]*holdfast.Lock, locks)
+		all(locks, func(i int) { held[i] = acquire(t, client, fmt.Sprint(i)) })
+		time.Sleep(time.Second)
+		client.Wire.Break()
+		time.Sleep(200 * time.Millisecond)
+		for i := 0; i < locks; i += locks / 20 {
+			e.Remove(virtualRoot+fmt.Sprint("/", i), func(c []string) string { return c[0] })
+		}
+		time.Sleep(virtualSession)
+		for i, lock := range held {
+			if broken := i%(locks/20) == 0; errors.Is(lock.Err(), holdfast.ErrBroken) != broken {
+				t.Errorf("%d: broken: %v, Err: %v", i, broken, lock.Err())
 			}
 		}
 	})

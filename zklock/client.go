@@ -84,9 +84,12 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 }
 
 // Conn returns the zk.Conn of the client's present connection, so that an application can use the same session for its own work,
-// such as a transaction with Guard. It ends with that connection, and so do the application's watches: call Conn for each use.
-// Credentials that the application adds are presented again on later connections. Paths are whole: Conn ignores the chroot.
-// The session's events go to holdfast alone. Do not close it.
+// such as a transaction with Guard. Call Conn for each use: the zk.Conn ends with its connection, while the session goes on with
+// another zk.Conn. Then its requests fail, as those in flight do, and its watches end with zk.EventNotWatching. So no request of the
+// application ever runs in a later session.
+//
+// The client presents the newest 32 credentials that the application adds on later connections too. Paths are whole: Conn ignores the
+// chroot. The session's events go to holdfast alone. Do not close the zk.Conn.
 func (c *Client) Conn() *zk.Conn {
 	if c.engine == nil {
 		return nil

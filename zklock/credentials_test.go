@@ -76,8 +76,8 @@ func TestCredentials_NoAnswer_ServerIsLeft(t *testing.T) {
 			conn, err := link.Dial(ctx, network, address)
 			return &deafToAuth{conn, dials == 1}, err
 		})
-		opts := &zklock.Options{Root: virtualRoot, SessionTimeout: virtualSession, Auth: []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}}
-		client, err := zklock.Dial(ctx, e.Addrs(), opts)
+		auth := []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}
+		client, err := zklock.Dial(ctx, e.Addrs(), &zklock.Options{Root: virtualRoot, SessionTimeout: virtualSession, Auth: auth})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,3 +151,49 @@ func TestTimeoutGrows(t *testing.T) {
 		}
 	})
 }
+
+// Z51. The end of a grown session is lost, or connections are shorter than its lease: locks are granted again all the same.
+func TestTimeoutGrows_Faults_LocksAreGrantedAgain(t *testing.T) {
+	for name, fault := range map[string]func(e *zkfake.Ensemble, client *wired){
+		"the end is lost, and the next server grants less": func(e *zkfake.Ensemble, client *wired) {
+			time.Sleep(virtualSession - time.Second)
+			client.LoseRequest(opCloseSession)
+			e.Limit(2*time.Second, virtualSession, 7*virtualSession/5)
+		},
+		"short connections": func(e *zkfake.Ensemble, client *wired) {
+			time.Sleep(100 * time.Millisecond)
+			e.Limit(2*time.Second, 4*time.Second, 4*virtualSession)
+			for range 10 {
+				time.Sleep(virtualSession * 9 / 10)
+				client.Wire.Break()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client := dialWired(t, e, zklock.Options{})
+				acquire(t, client, "a")
+				e.Limit(2*time.Second, 2*virtualSession, 4*virtualSession)
+				client.Wire.Break()
+				fault(e, client)
+				if _, err := client.Acquire(inTime(t), "b"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Z51. Without heartbeats only go-zookeeper sends anything, by the timeout that was granted: the connection is not left meanwhile.
+func TestTimeoutGrows_NoHeartbeats_ConnectionStays(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{Heartbeat: -1})
+		acquire(t, client, "a")
+		e.Limit(2*time.Second, 2*virtualSession, 4*virtualSession)
+		client.Wire.Break()
+		time.Sleep(20 * virtualSession)
+		if n := client.dials.Load(); n > 3 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}

@@ -118,7 +118,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z13", "a server is accepted that is behind what was seen", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`int64(0), l.lastZxid.Load(), `,
+		`int64(0), l.lastZxid, `,
 		`int64(0), int64(0), `,
 	}, nil},
 
@@ -142,15 +142,13 @@ var zooKeeperMutants = []mutant{
 
 	{"Z16.2", "the answer to credentials proves that the server has noted the session", zooKeeper, change{
 		"zklock/internal/zkconn/reply.go",
-		`	case r.op == opSetAuth:
-		return nothing`,
-		`	case r.op == opSetAuth:
-		return heard`,
+		`if failed || r.op == opSetAuth {`,
+		`if failed {`,
 	}, nil},
 	{"Z17", "what is heard of the own node is acted on later", zooKeeper, change{
 		"zklock/internal/zkconn/watch.go",
-		`		o.Fired(why) // here and now`,
-		`		ws.link.tasks.Go(func(context.Context) { o.Fired(why) }) // here and now`,
+		`		o.Fired(why, err) // here and now`,
+		`		ws.link.tasks.Go(func(context.Context) { o.Fired(why, err) }) // here and now`,
 	}, nil},
 	{"Z17", "the quorum is not asked before a grant", zooKeeper, change{
 		"zklock/recipe.go",

@@ -95,8 +95,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 		"zklock/internal/zkconn/session.go",
 		`s != nil && !s.grown.Load()`,
 		`s != nil`,
-	}, []change{{"zklock/internal/zkconn/session.go", `				s.Lease.End(driver.ErrSessionExpired)
-`, ``}}},
+	}, nil},
 	{"Z52", "the first heartbeat after a grant takes its time", zooKeeper, change{
 		"zklock/heartbeat.go",
 		`	if h.short(k.sess) {`,

@@ -172,7 +172,7 @@ func (l *Link) FindChroot(ctx context.Context, chroot string) error {
 			return err
 		}
 		node, err := l.Get(ctx, chroot)
-		if err == nil && node.Stat.EphemeralOwner != 0 { // an ephemeral one: that it is a container or TTL node no server says (DataNode.copyStat)
+		if err == nil && node.Stat.EphemeralOwner != 0 { // servers do not tell containers and TTL nodes (DataNode.copyStat)
 			l.host.Logger().Warn("the chroot is no persistent znode, and may be removed", "path", chroot)
 		}
 		return err

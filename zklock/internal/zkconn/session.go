@@ -52,7 +52,7 @@ func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
 	timeout := g.granted.Session
 	l.mu.Lock()
 	begins := l.session == nil
-	if begins && l.wire != w || !begins && l.session.ID != g.session {
+	if begins && (l.wire != w || l.ending) || !begins && l.session.ID != g.session {
 		l.mu.Unlock()
 		l.sessionOver(w)
 		return nil, errOtherSession

@@ -110,6 +110,17 @@ func TestWhatRenews(t *testing.T) {
 			}
 		}
 	})
+	t.Run("no session begins while the client closes", func(t *testing.T) {
+		l, _ := testLink(t, Config{})
+		if err := l.EndSession(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w := newestWire(l, &scripted{}, time.Second)
+		w.begins()
+		if err := feed(w, zktest.ConnectResponse(4000, session)); err == nil || l.Session() != nil {
+			t.Errorf("%v, session %v", err, l.Session())
+		}
+	})
 	t.Run("the same session goes on, from the new request on, once a write has succeeded", func(t *testing.T) {
 		w, fake, from := begin(t, Config{})
 		old := w.link.Session()
