@@ -154,13 +154,18 @@ func TestTimeoutGrows(t *testing.T) {
 
 // Z51. The end of a grown session is lost, or connections are shorter than its lease: locks are granted again all the same.
 func TestTimeoutGrows_Faults_LocksAreGrantedAgain(t *testing.T) {
-	for name, fault := range map[string]func(e *zkfake.Ensemble, client *wired){
-		"the end is lost, and the next server grants less": func(e *zkfake.Ensemble, client *wired) {
+	for name, fault := range map[string]func(e *zkfake.Ensemble, client *wired, lock *holdfast.Lock){
+		"the lease is over before the session is resumed": func(_ *zkfake.Ensemble, client *wired, lock *holdfast.Lock) {
+			client.Refuse(true)
+			<-lock.Done()
+			client.Refuse(false)
+		},
+		"the end is lost, and the next server grants less": func(e *zkfake.Ensemble, client *wired, _ *holdfast.Lock) {
 			time.Sleep(virtualSession - time.Second)
 			client.LoseRequest(opCloseSession)
 			e.Limit(2*time.Second, virtualSession, 7*virtualSession/5)
 		},
-		"short connections": func(e *zkfake.Ensemble, client *wired) {
+		"short connections": func(e *zkfake.Ensemble, client *wired, _ *holdfast.Lock) {
 			time.Sleep(100 * time.Millisecond)
 			e.Limit(2*time.Second, 4*time.Second, 4*virtualSession)
 			for range 10 {
@@ -172,10 +177,11 @@ func TestTimeoutGrows_Faults_LocksAreGrantedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 				client := dialWired(t, e, zklock.Options{})
-				acquire(t, client, "a")
+				lock := acquire(t, client, "a")
+				time.Sleep(virtualSession)
 				e.Limit(2*time.Second, 2*virtualSession, 4*virtualSession)
 				client.Wire.Break()
-				fault(e, client)
+				fault(e, client, lock)
 				if _, err := client.Acquire(inTime(t), "b"); err != nil {
 					t.Error(err)
 				}

@@ -86,7 +86,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 `,
 	}, nil},
 	{"Z51", "a session goes on whose timeout has grown too much", zooKeeper, change{
-		"zklock/internal/zkconn/session.go",
+		"zklock/internal/zkconn/dial.go",
 		`		l.endGrown(w, s)
 `,
 		``,

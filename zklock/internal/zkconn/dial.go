@@ -140,6 +140,9 @@ func (l *Link) open(w *Wire) {
 	l.config.Connected(true)
 	l.mu.Unlock()
 	l.config.Reopened(s)
+	if s.grown.Load() {
+		l.endGrown(w, s)
+	}
 	l.watches.renew(w)
 }
 

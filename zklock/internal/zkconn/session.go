@@ -78,11 +78,8 @@ func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
 		})
 	}
 	s.grown.Store(timeout > s.Times().Longest && !l.config.AnyAnswer)
-	switch {
-	case begins, l.config.AnyAnswer:
+	if begins || l.config.AnyAnswer {
 		s.Lease.Renew(g.asked)
-	case s.grown.Load():
-		l.endGrown(w, s)
 	}
 	return s.Times(), nil
 }

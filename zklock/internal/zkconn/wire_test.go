@@ -253,7 +253,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if len(fake.Timers) > 1 {
 			t.Errorf("timers: %v: a bit longer is no reason", fake.Timers)
 		}
-		resume(l, fake, 31*time.Second)
+		l.open(resume(l, fake, 31*time.Second))
 		if last := fake.Timers[len(fake.Timers)-1]; last != left() || l.Wire() == w {
 			t.Errorf("timers: %v, %v left", fake.Timers, left())
 		}
