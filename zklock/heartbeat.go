@@ -124,6 +124,9 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 		}
 		h.mu.Unlock()
 		if ctx.Err() == nil && holding {
+			if err != nil {
+				h.engine.host.Logger().Debug("heartbeat failed", "error", err)
+			}
 			h.engine.host.Heartbeat("", sent, err)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// ownNode is the watch on a node of this client, of a contender or a hold. It learns when somebody deletes the node, and that
-// the node is the one that this client created.
+// ownNode is the watch on a node of this client, of a contender or a hold. It checks that this client created the node, and
+// reports the node's deletion.
 //
 // It acts on events at once and in their order, so no contender is granted the lock after the event that its node is gone. There
 // is one exception: if the node was written to before, the end of a hold waits for a list of the queue. See whyMissing.
@@ -32,7 +32,7 @@ type ownNode struct {
 	cause  error
 	lost   func(error)              // set when the contender has become a hold
 	asked  func()                   // the same
-	wanted bool                     // somebody asks the client to let the node go
+	wanted bool                     // another client asks for the lock
 	timer  interface{ Stop() bool } // of the first read
 	watch  *zkconn.Watch            // nil before the first read
 	off    bool                     // the client is deleting the node itself
@@ -43,8 +43,8 @@ type ownNode struct {
 // that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// newOwnNode makes an ownNode, which watch or watchLater must then begin to watch. czxid is 0 if it is not
-// known: then somebody waits for the node to be seen.
+// newOwnNode makes an ownNode, which begin or watchLater must then begin to watch. czxid is 0 if it is not
+// known: then the contender waits for the read of the node.
 func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
 	return &ownNode{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
@@ -127,7 +127,7 @@ func (o *ownNode) identify(node zkconn.Znode) {
 	case wished(node.Data, o.owner):
 		o.wish()
 	}
-	// Only now: whoever waits for this must find the node to be no longer its own.
+	// Only now: a contender that waits for this must find the cause of a mismatch.
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	select {
@@ -147,7 +147,7 @@ func (o *ownNode) Fired(why zk.EventType, err error) {
 		o.finish(driver.ErrBroken)
 	case why == zk.EventNodeDataChanged:
 		// A client that reclaims the node writes to it in the transaction that deletes it, so the next read finds no node.
-		// Otherwise somebody asks for the lock. Until that is known, the contender is granted nothing: see prove.
+		// Otherwise another client asks for the lock. Until that is known, the contender is granted nothing: see prove.
 		o.begin()
 	case !link.InSession(o.sess):
 		o.finish(driver.ErrSessionExpired)
@@ -177,7 +177,7 @@ func (o *ownNode) whyMissing(ctx context.Context) error {
 	return driver.ErrBroken
 }
 
-// wish notes that somebody asks for the node.
+// wish notes that another client asks for the lock.
 func (o *ownNode) wish() {
 	o.mu.Lock()
 	o.wanted = true
@@ -188,7 +188,7 @@ func (o *ownNode) wish() {
 	}
 }
 
-// finish ends whatever goes by the node. If that is there still, since its client only may not read it, whoever hears of this
+// finish ends the contender or the hold. If the node is still there, because its client may not read it, the contender or the release
 // deletes it.
 func (o *ownNode) finish(cause error) {
 	o.mu.Lock()
@@ -204,7 +204,7 @@ func (o *ownNode) finish(cause error) {
 		return
 	}
 	if errors.Is(cause, driver.ErrDenied) {
-		cause = fmt.Errorf("%w: %w", driver.ErrBroken, cause) // by whoever has taken the permission away
+		cause = fmt.Errorf("%w: %w", driver.ErrBroken, cause) // by the operator that took the permission away
 	}
 	lost(cause)
 }

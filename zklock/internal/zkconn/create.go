@@ -44,8 +44,8 @@ func (l *Link) Create(s *Session, n NewNode) *Creation {
 // Done delivers the outcome, once.
 func (c *Creation) Done() <-chan Outcome { return c.write.done }
 
-// Abandon is for a creation that nobody waits for any more. It need not be sent; then is called in the background, with
-// what comes of it.
+// Abandon is for a creation whose caller has given up. The creation need not be sent; then is called in the background, with the
+// outcome.
 func (c *Creation) Abandon(then func(Outcome)) {
 	c.write.unwanted.Store(true)
 	c.link.tasks.Go(func(context.Context) { then(<-c.write.done) })
