@@ -106,8 +106,6 @@ func TestEnsembleFailover(t *testing.T) {
 		"RollingRestart":   rollingRestart,
 		"LaggingFollower":  laggingFollower,
 		"LeaderCutOff":     leaderCutOff,
-		"AloneLeader":      aloneLeader,
-		"CloseAtAlone":     closeAtAloneLeader,
 		"ServersComeAndGo": serversComeAndGo,
 		"StoppedFollower":  stoppedFollower,
 		"AbandonedReturn":  abandonedReturn,

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"errors"
-	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
@@ -78,37 +77,6 @@ func TestAskThenBreak(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Z37. Who reclaims comes between the list that a holder has made as its node was written to and the read that finds no
-// node. The read is lost, as the order of the two on a connection is anybody's guess.
-func TestReclaimAfterTheList(t *testing.T) {
-	play(t, nil, func(t *testing.T, s *scene) {
-		other := s.other(t)
-		lock := s.take(t, holdfast.WithOwner("worker"))
-		s.reads(t, 1)
-		node := nodeOf(t, s.client, lock)
-		lost := make(chan struct{})
-		lose := sync.OnceFunc(func() { close(lost) })
-		s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
-			if f.Dir == faultproxy.ToServer && f.Op == faultproxy.OpGetData && f.Path == node {
-				lose()
-				return faultproxy.DropFrame
-			}
-			return faultproxy.Pass
-		})
-		lists := s.proxy.Count(faultproxy.ToClient, faultproxy.OpGetChildren2)
-		asks(t, other, s.key)
-		receive(t, "look at the own node", lost)
-		eventually(t, "the list is there", func() bool { return s.proxy.Count(faultproxy.ToClient, faultproxy.OpGetChildren2) > lists })
-		events := s.client.Events()
-		next := granted(t, acquiring(limited(t), other, s.key, holdfast.WithOwner("worker"), holdfast.WithReclaim()))
-		s.proxy.SetFilter(nil)
-		s.proxy.Drop()
-		lostTo(t, lock, events, holdfast.ErrReclaimed)
-		release(t, next)
-		s.clean(t)
-	})
 }
 
 // Z38. A holder is asked before it has read its node for the first time, or before it has read it again, whoever asks and

@@ -56,7 +56,7 @@ func (s *scene) rewrites(t *testing.T, lost faultproxy.Frame) error {
 	rest := lost.Payload[8+4+len(lost.Path):] // behind xid, opcode and path
 	n := binary.BigEndian.Uint32(rest)
 	data, version := rest[4:4+n], int32(binary.BigEndian.Uint32(rest[4+n:]))
-	return errOf(s.client.Conn().Set(lost.Path, data, version))
+	return errOf(s.conn.Set(lost.Path, data, version))
 }
 
 // Z34. The request of a SetData, or the reply to it, is lost. It is carried out once, and the lock lives on.

@@ -30,8 +30,8 @@ func lostTo(t *testing.T, lock *holdfast.Lock, events *holdfast.Events, cause er
 	}
 }
 
-// Z12, Z17. A holder whose watch reports the deletion of its node sends no request about it, however many others there
-// are, and whether or not it stayed connected.
+// Z12, Z17. A holder whose watch reports the deletion of its node does not read the node, however many others there
+// are. After an outage it reads the node once, to set the watch again.
 func TestBreakIsHeardAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"never cut off", "after a reconnection", "while it is cut off"} {
@@ -59,10 +59,12 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 				s.delete(t, path)
 				must(t, s.proxy.Heal())
 				lostTo(t, lock, events, holdfast.ErrBroken)
-				for _, op := range []faultproxy.Op{faultproxy.OpGetChildren2, faultproxy.OpGetData} {
-					if n := s.proxy.Count(faultproxy.ToServer, op); n != 0 {
-						t.Errorf("%d requests %v before the end of the lock", n, op)
-					}
+				most := 0
+				if when == "while it is cut off" {
+					most = 1 // sets the watch again
+				}
+				if n := s.proxy.Count(faultproxy.ToServer, faultproxy.OpGetData); n > most { // the release may list the queue
+					t.Errorf("%d reads before the end of the lock", n)
 				}
 				var wg sync.WaitGroup
 				for _, got := range waiting { // one after the other, but not in this order
@@ -80,8 +82,7 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 	}
 }
 
-// Z28. A client's watches are not set again after a reconnect. A holder whose node is deleted then learns of it from a
-// heartbeat.
+// Z28. A server suppresses the event of a deletion. The holder then learns of it from a heartbeat.
 func TestBreakIsHeardWithoutAWatch(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {
 		lock := s.take(t)
@@ -89,17 +90,13 @@ func TestBreakIsHeardWithoutAWatch(t *testing.T) {
 		s.reads(t, 1)
 		events := s.client.Events()
 		s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
-			if f.Dir == faultproxy.ToServer && (f.Op == faultproxy.OpSetWatches || f.Op == faultproxy.OpSetWatches2) {
+			if f.Kind == faultproxy.KindWatchEvent {
 				return faultproxy.DropFrame
 			}
 			return faultproxy.Pass
 		})
-		s.reconnects(t)
 		s.delete(t, path)
 		lostTo(t, lock, events, holdfast.ErrBroken)
-		if n := s.proxy.Count(faultproxy.ToClient, faultproxy.OpSetWatches); n != 0 {
-			t.Errorf("%d times the watches were set again", n)
-		}
 		s.clean(t)
 	})
 }

@@ -48,9 +48,8 @@ func TestHeartbeatsPerSession(t *testing.T) {
 		if beats < periods/2 || beats > periods+1 {
 			t.Errorf("%d heartbeats in %d periods", beats, periods)
 		}
-		// Each is a sync, and then a write; one may be between the two. And one of the locks is asked about now and then.
-		reads := 1 + int(periods*period/(2*longest))
-		if all := s.proxy.CountKind(faultproxy.ToServer, faultproxy.KindRequest); syncs > beats+1 || all > beats+syncs+reads {
+		// Each is a sync, then a write, and then a read of one lock; the last one may not be complete.
+		if all := s.proxy.CountKind(faultproxy.ToServer, faultproxy.KindRequest); syncs > beats+1 || all > beats+syncs+beats {
 			t.Errorf("%d requests, of which %d were heartbeats, with %d syncs", all, beats, syncs)
 		}
 	})

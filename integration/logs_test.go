@@ -55,7 +55,7 @@ func TestZooKeeperLogs(t *testing.T) {
 		logtest.Want{Text: "connected", Level: slog.LevelInfo},
 		logtest.Want{Text: "disconnected", Level: slog.LevelWarn},
 		logtest.Want{Text: "lock reclaimed", Level: slog.LevelInfo, Attrs: "key path owner token"},
-		logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "path error"},
+		logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "error"},
 	)
 }
 

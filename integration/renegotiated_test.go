@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
@@ -54,39 +52,6 @@ func TestSessionShortened(t *testing.T) {
 	}
 	if next.Token() <= lock.Token() {
 		t.Errorf("token %d after %d", next.Token(), lock.Token())
-	}
-}
-
-// TestCloseEndsTheSessionLeft tests the cure of hazard Z51: a session whose timeout has grown is given up for a new one, but not by the
-// server. Close ends both, also where the server serves nobody without credentials.
-func TestCloseEndsTheSessionLeft(t *testing.T) {
-	start(t)
-	s := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: 2 * longest, Props: map[string]string{
-		"zookeeper.enforce.auth.enabled": "true",
-		"zookeeper.enforce.auth.schemes": "digest",
-	}})
-	auth, acl := digest(t)
-	client := dialServers(t, zklock.Options{SessionTimeout: longest, Auth: []zklock.Auth{auth}}, s.Addr())
-	conn := client.Conn()
-	before := conn.SessionID()
-	const path = "/of-the-application"
-	must(t, errOf(conn.Create(path, nil, zk.FlagEphemeral, acl)))
-
-	s.Stop(t.Context())
-	must(t, s.Configure(map[string]string{"minSessionTimeout": fmt.Sprint(2 * longest.Milliseconds())}))
-	must(t, s.Start(t.Context()))
-	eventually(t, "a new session begins", func() bool { return conn.State() == zk.StateHasSession && conn.SessionID() != before })
-	witness := plain(t, s.Addr())
-	must(t, witness.AddAuth(auth.Scheme, []byte(auth.Credentials)))
-	there, _, err := witness.Exists(path)
-	if must(t, err); !there {
-		t.Error("the session that was left has ended before Close: this test shows nothing")
-	}
-	must(t, client.Close(limited(t)))
-	must(t, errOf(witness.Sync("/")))
-	there, _, err = witness.Exists(path)
-	if must(t, err); there {
-		t.Error("Close is confirmed, and a znode of the session that was left is there")
 	}
 }
 

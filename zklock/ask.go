@@ -87,7 +87,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 			if err != nil || isWish(node.Data) {
 				return err
 			}
-			_, err = e.link.Set(ctx, path, withWish(node.Data), node.Stat.Version, func(error) {})
+			_, err = e.link.Set(ctx, path, withWish(node.Data), node.Stat.Version)
 			switch {
 			case errors.Is(err, zk.ErrBadVersion):
 				continue

@@ -29,7 +29,7 @@ const (
 	opSync         = 9
 	opGetChildren2 = 12
 	opMulti        = 14
-	opSetWatches   = 101
+	opSetAuth      = 100
 )
 
 // wired is a client in virtual time and its wire to the only server, with what it has asked for.
@@ -141,7 +141,7 @@ func TestWatchesRefused(t *testing.T) {
 			granted <- err
 		}()
 		time.Sleep(time.Second)
-		waiter.Throttle(func(kind int32) bool { return kind == opSetWatches })
+		waiter.Throttle(func(kind int32) bool { return kind == opGetData })
 		waiter.Break()
 		time.Sleep(time.Second)
 		waiter.Throttle(nil)
@@ -371,7 +371,7 @@ func TestManyGivenUp(t *testing.T) {
 		})
 		for i := range calls {
 			client.LoseReply(opCreate)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
 			if _, err := client.Acquire(ctx, fmt.Sprintf("key-%d", i)); err == nil {
 				t.Error("Acquire was granted a lock")
 			}
@@ -430,6 +430,15 @@ func TestUnreadableNode(t *testing.T) {
 			<-lock.Done()
 			if err := lock.Err(); !errors.Is(err, holdfast.ErrBroken) || !errors.Is(err, holdfast.ErrDenied) {
 				t.Errorf("a lock that was granted: %v", err)
+			}
+			quiet := dialWired(t, e, zklock.Options{Heartbeat: -1})
+			lock = acquire(t, quiet, "again")
+			time.Sleep(time.Second)
+			quiet.Answer(opGetData, -102) // NOAUTH
+			quiet.Wire.Break()
+			time.Sleep(virtualSession / 2)
+			if err := lock.Err(); !errors.Is(err, holdfast.ErrBroken) || !errors.Is(err, holdfast.ErrDenied) {
+				t.Errorf("a lock whose watch cannot be set again: %v", err)
 			}
 			client.LoseReply(opCreate)
 			denied("reply lost")

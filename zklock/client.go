@@ -34,7 +34,7 @@ type Client struct {
 // not exist; with holdfast.ErrDenied if a server refused the credentials; and with
 // holdfast.ErrDisconnected if no server gave a session, with the cause at each address, and ctx's error if ctx ended. It fails
 // with holdfast.ErrDisconnected at once if no server ever will: each is no ZooKeeper
-// server, or only one side speaks TLS, or a certificate is refused.
+// server, or a certificate is refused.
 func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	resolved, err := opts.resolve()
 	if err != nil {
@@ -83,9 +83,13 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 	return c, nil
 }
 
-// Conn returns the client's connection, so that an application can use the same
-// session for its own work, until Close. It ignores the chroot: its paths are whole.
-// The session's events go to holdfast alone. Do not close it.
+// Conn returns the zk.Conn of the client's present connection, so that an application can use the same session for its own work,
+// such as a transaction with Guard. Call Conn for each use: the zk.Conn ends with its connection, while the session goes on with
+// another zk.Conn. Then its requests fail, as those in flight do, and its watches end with zk.EventNotWatching. So no request of the
+// application ever runs in a later session.
+//
+// The client presents the newest 32 credentials that the application adds on later connections too. Paths are whole: Conn ignores the
+// chroot. The session's events go to holdfast alone. Do not close the zk.Conn.
 func (c *Client) Conn() *zk.Conn {
 	if c.engine == nil {
 		return nil

@@ -32,8 +32,7 @@ type contender struct {
 	followed  bool         // other nodes were there then, behind its own
 	announced announcement // the write by which the queue was listed again last
 
-	parentMade bool
-	hangUps    hangUps // of creations
+	hangUps hangUps // of creations
 }
 
 // An announcement is a write to the node of a predecessor.
@@ -61,8 +60,7 @@ func (c *contender) path() string { return c.parent + "/" + c.node }
 // guidInName returns the guid as it stands in node names.
 func (c *contender) guidInName() string { return c.engine.opts.Names.form().guid(c.guid) }
 
-// enter begins, or goes on, in a session. A node of another session is not this contender's: it ends with that
-// session, or is deleted if the client has only left it.
+// enter begins, or goes on, in a session. A node of another session ends with that session.
 func (c *contender) enter(sess *zkconn.Session) {
 	if c.sess == sess {
 		return
@@ -98,7 +96,7 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 		c.stage = queued
 		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid, c.req.Owner)
 		if c.czxid == 0 || len(c.blockers(ahead)) > 0 {
-			c.own.watch() // it is waited for, or waits itself
+			c.own.begin() // it is waited for, or waits itself
 		} else {
 			c.own.watchLater()
 		}
@@ -161,11 +159,7 @@ func (c *contender) forget() {
 	}
 }
 
-// removeCreations removes, in the background, all nodes that this contender's creations have left, or may still leave: in the
-// present session, since one that was handed over too late is carried out in the next. What was made in a session that is over
-// has ended with it.
+// removeCreations removes, in the background, all nodes that this contender's creations have left, or may still leave.
 func (c *contender) removeCreations() {
-	if sess := c.engine.link.Session(); sess != nil {
-		c.engine.late.remove(sess, c.parent, c.guidInName())
-	}
+	c.engine.late.remove(c.sess, c.parent, c.guidInName())
 }

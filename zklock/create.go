@@ -45,7 +45,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	began, path := time.Now(), c.parent+"/"+c.engine.opts.Names.form().prefix(c.guid, c.req.Mode)
 	creation := c.engine.link.Create(c.sess, zkconn.NewNode{
-		Path: path, Data: c.data, HasParent: c.parentMade,
+		Path: path, Data: c.data,
 		Unbatched: c.stage == unknown, // a member of a transaction that is refused is sent twice
 	})
 	var node zkconn.Outcome
@@ -57,10 +57,6 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	}
 	err := zkconn.StepError("create", path, node.Err)
 	switch {
-	case err == nil && !node.InSession:
-		c.removeCreated(node)
-		c.forget()
-		return zkconn.Listing{}, errStartOver
 	case err == nil:
 		c.engine.countChild(node.Path)
 		c.node, c.hangUps = base(node.Path), 0
@@ -73,7 +69,6 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		if err := c.engine.createParents(ctx, c.parent); err != nil {
 			return zkconn.Listing{}, zkconn.AsDisconnected(ctx, err)
 		}
-		c.parentMade = true
 		return zkconn.Listing{}, errStartOver
 	case zkconn.NotSent(err):
 		return zkconn.Listing{}, errStartOver // the session has changed since
@@ -138,7 +133,7 @@ func (c *contender) removeCreated(node zkconn.Outcome) {
 		c.engine.countChild(node.Path)
 	}
 	switch {
-	case node.Err == nil && node.InSession && c.stage == absent:
+	case node.Err == nil && c.stage == absent:
 		c.engine.removeLater(c.sess, node.Path)
 	case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:
 		c.removeCreations()

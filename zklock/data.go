@@ -76,8 +76,7 @@ func (w *rewrite) look(ctx context.Context) (done bool, err error) {
 func (w *rewrite) write(ctx context.Context) error {
 	h, version, began := w.hold, w.hold.version, time.Now()
 	h.known = false
-	h.own.writing(version)
-	stat, err := h.engine.link.Set(ctx, h.path, h.own.keepWish(w.data), version, func(err error) { h.own.wrote(version, err) })
+	stat, err := h.engine.link.Set(ctx, h.path, h.own.keepWish(w.data), version)
 	switch {
 	case err == nil && stat.Czxid == h.czxid:
 		h.version, h.known = stat.Version, true
@@ -91,44 +90,6 @@ func (w *rewrite) write(ctx context.Context) error {
 		}
 	}
 	return h.explain(ctx, err)
-}
-
-// A span is a row of versions of a node.
-type span struct{ from, to int32 } // to is not in it
-
-// add adds a version. If it does not continue the row, another one begins.
-func (s *span) add(version int32) {
-	if version < s.from || version > s.to {
-		s.from = version
-	}
-	s.to = version + 1
-}
-
-// has reports whether it is known that a watch, which has reported a write to its node, was
-// set on one of the versions.
-func (s *span) has(w *zkconn.Watch) bool {
-	if w == nil || !w.IsSet() {
-		return false
-	}
-	version := w.Node.Stat.Version
-	return s.from <= version && version < s.to
-}
-
-// writing is called before the client itself writes to the node: what is heard of that is
-// not what tells of a reclaim. See Fired.
-func (o *ownNode) writing(version int32) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.mine.add(version)
-}
-
-// wrote is called with the outcome. As long as that is unknown, the write may have been made.
-func (o *ownNode) wrote(version int32, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err != nil && !zkconn.UnknownOutcome(err) && o.mine.to == version+1 {
-		o.mine.to = version
-	}
 }
 
 // keepWish is what to write to the node in place of data: with the wish that it may contain.

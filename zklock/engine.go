@@ -70,6 +70,13 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 
 var _ driver.Ender = (*engine)(nil)
 
+// reopened is called by the connection when calls may be made in a session.
+func (e *engine) reopened(sess *zkconn.Session) {
+	e.heartbeat.reopened(sess)
+	e.late.reopened()
+	e.tidyAll()
+}
+
 // CheckKey implements [driver.Driver].
 func (e *engine) CheckKey(key string, mode driver.Mode) error {
 	if e.opts.Names.form().prefix("", mode) == "" {
@@ -82,7 +89,6 @@ func (e *engine) CheckKey(key string, mode driver.Mode) error {
 // one transaction. What background tasks have not got round to goes with it.
 func (e *engine) EndSession(ctx context.Context) error {
 	e.heartbeat.stop()
-	e.late.stop()
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	e.tasks.Close(now)

@@ -13,82 +13,39 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// heartbeat sends what proves that the session lives; what a reply proves, and what that
-// does to the lease, is found out by the connection (see trust). While
-// the session holds locks, a heartbeat is a sync and, when that is answered, one
-// write for all locks, which changes nothing and fires no watch. While it holds none,
-// it is a sync alone, and rarer: the creation that comes next, or the write of a waiter
-// before its grant, then has something to prove.
+// heartbeat proves to the connection that the session lives (see trust in zkconn). While the session holds locks, a heartbeat is a
+// sync, and then a write that changes nothing: the check of one held node, each in turn. A read then shows whether the server has
+// suppressed an event of that node. While the session holds no locks, a heartbeat is a sync alone, and rarer: the next creation, or a
+// waiter's write before its grant, can then prove something.
 type heartbeat struct {
 	engine *engine
 
 	mu      strict.Mutex[strict.Heartbeat]
-	holds   map[*hold]*list.Element  // of order
-	order   *list.List               // first those that were looked for longest ago
-	timer   interface{ Stop() bool } // nil before the first session
-	due     time.Time                // when it fires
-	beats   int                      // on their way
-	asked   time.Time                // when a lock was asked about last
+	holds   *list.List // of *hold; the lock that was checked longest ago is first
+	timer   interface{ Stop() bool }
+	due     time.Time // when the timer fires
 	stopped bool
 }
 
-// maxBeats may be on their way at a time: where an answer takes longer than the time
-// between two heartbeats, waiting for it would make them too rare.
-const maxBeats = 3
-
-// maxChecked is how many locks a heartbeat looks for, of which it might not have heard that they are gone. One would do
-// for the session. It looks for others if one is gone, or may not be read; after maxTries of these it only proves the session.
-const (
-	maxChecked = 16
-	maxTries   = 5
-)
-
-func newHeartbeat(e *engine) *heartbeat {
-	return &heartbeat{engine: e, holds: make(map[*hold]*list.Element), order: list.New()}
-}
+func newHeartbeat(e *engine) *heartbeat { return &heartbeat{engine: e, holds: list.New()} }
 
 func (h *heartbeat) add(k *hold) {
-	short := h.short(k.sess)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holds[k] = h.order.PushBack(k)
-	k.doubted = time.Now()
-	if len(h.holds) > 1 || h.stopped || h.engine.opts.Heartbeat < 0 {
+	k.turn = h.holds.PushBack(k)
+	if h.holds.Len() > 1 {
 		return
 	}
-	h.armLocked(k.sess, backoff.Jittered) // for sooner
-	if short {
-		h.engine.tasks.Go(func(ctx context.Context) { h.send(ctx, k.sess, true) })
-	}
-}
-
-// short reports whether the lease of a session may run out before the next heartbeat but one has been
-// answered. That of one which has only waited is short at a grant, since waiting makes no
-// writes, and the first heartbeats prove no more than the syncs before them.
-func (h *heartbeat) short(sess *zkconn.Session) bool {
-	t, lease := sess.Times(), sess.Lease
-	return lease.Live() && lease.Deadline().Sub(h.engine.host.Now().Mono) < t.Heartbeat+t.Enough
-}
-
-// hurry has the next heartbeat made soon if the lease is short.
-func (h *heartbeat) hurry(sess *zkconn.Session) {
-	if !h.short(sess) {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.holds) > 0 {
-		h.armLocked(sess, func(time.Duration) time.Duration { return sess.Times().Again })
+	h.armLocked(k.sess, backoff.Jittered(h.intervalLocked(k.sess)))
+	if h.short(k.sess) {
+		h.sendLocked(k.sess, true)
 	}
 }
 
 func (h *heartbeat) remove(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at := h.holds[k]; at != nil {
-		h.order.Remove(at)
-		delete(h.holds, k)
-	}
+	h.holds.Remove(k.turn) // a second time has no effect
 }
 
 // stop ends the heartbeats for good.
@@ -98,21 +55,29 @@ func (h *heartbeat) stop() {
 	h.stopped = true
 	if h.timer != nil {
 		h.timer.Stop()
-		h.timer = nil
 	}
 }
 
-// armLocked sees to it that the next heartbeat comes in time. The first one of a row has a
-// random phase, or clients that began together would beat together.
-func (h *heartbeat) armLocked(sess *zkconn.Session, phase func(time.Duration) time.Duration) {
+// intervalLocked is the time between two heartbeats.
+func (h *heartbeat) intervalLocked(sess *zkconn.Session) time.Duration {
+	if h.holds.Len() == 0 {
+		return sess.Times().Idle
+	}
+	return sess.Times().Heartbeat
+}
+
+// short reports whether the lease may end before the next heartbeat but one has a reply. The lease of a session that has only waited
+// is short at a grant, because its first heartbeats prove no more than the syncs before them.
+func (h *heartbeat) short(sess *zkconn.Session) bool {
+	t, left := sess.Times(), sess.Lease.Deadline().Sub(h.engine.host.Now().Mono)
+	return sess.Lease.Live() && left < t.Heartbeat+t.Enough
+}
+
+// armLocked sees to it that the next heartbeat comes after a while at the latest.
+func (h *heartbeat) armLocked(sess *zkconn.Session, wait time.Duration) {
 	if h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
-	wait := sess.Times().Heartbeat
-	if len(h.holds) == 0 {
-		wait = sess.Times().Idle
-	}
-	wait = phase(wait)
 	due := h.engine.host.Now().Mono.Add(wait)
 	if h.timer != nil {
 		if !due.Before(h.due) {
@@ -130,169 +95,96 @@ func (h *heartbeat) beat(sess *zkconn.Session) {
 		sess = now
 	}
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.timer = nil
-	h.armLocked(sess, func(d time.Duration) time.Duration { return d })
-	if h.beats == maxBeats || h.stopped {
-		h.mu.Unlock()
+	h.armLocked(sess, h.intervalLocked(sess))
+	h.sendLocked(sess, true)
+}
+
+// reopened sends a heartbeat out of turn on a new connection. If the session was resumed, that proves nothing without a write.
+func (h *heartbeat) reopened(sess *zkconn.Session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.armLocked(sess, backoff.Jittered(h.intervalLocked(sess))) // clients that reconnect together get different phases
+	h.sendLocked(sess, h.holds.Len() == 0)
+}
+
+// sendLocked makes a heartbeat in the background. Few are in flight at a time: a server that does not reply is left.
+func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
+	if h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
-	h.beats++
-	h.mu.Unlock()
 	h.engine.tasks.Go(func(ctx context.Context) {
-		h.send(ctx, sess, true)
+		sent := h.engine.host.Now()
+		err := h.send(ctx, sess, sync)
 		h.mu.Lock()
-		h.beats--
+		holding := h.holds.Len() > 0
+		if holding && h.short(sess) {
+			h.armLocked(sess, sess.Times().Again)
+		}
 		h.mu.Unlock()
+		if ctx.Err() == nil && holding {
+			if err != nil {
+				h.engine.host.Logger().Debug("heartbeat failed", "error", err)
+			}
+			h.engine.host.Heartbeat("", sent, err)
+		}
 	})
 }
 
-// reopened sends a heartbeat out of turn, on a new connection. If the session has been
-// resumed, that counts for nothing without a write; a sync has nothing to show yet.
-func (h *heartbeat) reopened(sess *zkconn.Session) {
-	if h.engine.opts.Heartbeat < 0 {
-		return
-	}
-	h.mu.Lock()
-	h.armLocked(sess, backoff.Jittered)
-	stopped, holding := h.stopped, len(h.holds) > 0
-	h.mu.Unlock()
-	if !stopped {
-		h.engine.tasks.Go(func(ctx context.Context) { h.send(ctx, sess, !holding) })
-	}
-}
-
-// send makes one heartbeat. While there are locks, a server that does not answer it in
-// time is left: there may be one with a quorum, and enough of the session left to get
-// there.
-func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
-	defer h.hurry(sess)
+// send makes one heartbeat. While the session holds locks, the client leaves a server that does not reply in time: another one
+// may have a quorum, and enough of the session is left to get there.
+func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) error {
 	link := h.engine.link
 	w := link.Usable()
 	if w == nil {
-		if err := link.Unconnected(ctx); err != nil && ctx.Err() == nil && h.holding() {
-			h.engine.host.Heartbeat("", h.engine.host.Now(), err)
-		}
-		return
+		return link.Unconnected(ctx)
 	}
-	limited := func(f func() error) error {
-		if h.holding() {
-			limit := time.AfterFunc(sess.Times().Answer, func() { link.Leave(w) })
-			defer limit.Stop()
+	limit := time.AfterFunc(sess.Times().Answer, func() {
+		if h.next() != nil {
+			link.Leave(w)
 		}
-		return f()
-	}
-	sent := h.engine.host.Now()
-	path := "/"
-	var err error
+	})
+	defer limit.Stop()
 	if sync {
-		err = limited(func() error { return link.Sync(ctx, path) })
+		if err := link.Sync(ctx, "/"); err != nil {
+			return err
+		}
 	}
-	proved := false
-	for try := 0; err == nil && !proved && try < maxTries; try++ {
-		holds := h.oldest()
-		if len(holds) == 0 {
-			return
-		}
-		paths := make([]string, len(holds))
-		for i, k := range holds {
-			paths[i] = k.path
-		}
-		var first int // that is not as it should be
-		err = limited(func() (err error) { first, err = link.CheckAll(ctx, paths); return err })
-		path, proved = paths[first], err == nil
-		switch k := holds[first]; {
-		case errors.Is(err, zk.ErrNoNode): // it is being released; or it is not watched, and was deleted
+	for k := h.next(); k != nil; k = h.next() {
+		limit.Reset(sess.Times().Answer)
+		err := link.Check(ctx, k.path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode): // it is being released, or its watch has not reported the deletion
 			h.remove(k)
-			k.own.finish(k.own.whyGone(ctx))
-			err = nil
+			h.engine.tasks.Go(func(ctx context.Context) { k.own.finish(k.own.whyMissing(ctx)) })
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)
-			k.own.finish(zkconn.StepError("check", k.path, zk.ErrNoAuth)) // err names the first of them
-			err = nil
+			k.own.finish(err)
+		default:
+			h.checked(k)
+			if err == nil {
+				h.engine.doubts.leaveUntold(ctx, k.path)
+			}
+			return err
 		}
-	}
-	if err == nil && !proved { // it will look for the others the next time, and goes by what is above one of them
-		if k := h.any(); k != nil {
-			path, err = above(k.path, func(path string) error {
-				return limited(func() error { return link.Check(ctx, path) })
-			})
-		}
-	}
-	switch {
-	case ctx.Err() != nil || !h.holding():
-		return // the client closes, or there is nothing to be kept alive
-	case err != nil:
-		h.engine.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
-	default:
-		h.doubt(sess)
-	}
-	h.engine.host.Heartbeat("", sent, err)
-}
-
-// above checks what is above a path, the nearest first, until something is there and may be read, or at last "/". It returns which
-// that was.
-func above(path string, check func(path string) error) (string, error) {
-	for {
-		path = dir(path)
-		err := check(path)
-		if path == "/" || !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
-			return path, err
-		}
-	}
-}
-
-// doubt has the locks asked about in turn, one now and then: whether all has been heard of what was written to its znode.
-func (h *heartbeat) doubt(sess *zkconn.Session) {
-	if k := h.nextDoubted(sess); k != nil {
-		if w := k.own.watching(); w != nil {
-			h.engine.doubts.askOf(w)
-		}
-	}
-}
-
-// nextDoubted returns the lock that was asked about longest ago, or granted; nil if it is too early for another question.
-func (h *heartbeat) nextDoubted(sess *zkconn.Session) (next *hold) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if time.Since(h.asked) < sess.Times().Doubt {
-		return nil
-	}
-	h.asked = time.Now()
-	for k := range h.holds {
-		if next == nil || k.doubted.Before(next.doubted) {
-			next = k
-		}
-	}
-	if next != nil {
-		next.doubted = h.asked
-	}
-	return next
-}
-
-func (h *heartbeat) holding() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.holds) > 0
-}
-
-// oldest returns the locks that were looked for longest ago, and takes them for looked for.
-func (h *heartbeat) oldest() (holds []*hold) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for range min(maxChecked, len(h.holds)) {
-		at := h.order.Front()
-		h.order.MoveToBack(at)
-		holds = append(holds, at.Value.(*hold))
-	}
-	return holds
-}
-
-// any returns one of the locks; nil if there is none.
-func (h *heartbeat) any() *hold {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for k := range h.holds {
-		return k
 	}
 	return nil
+}
+
+// next returns the lock that was checked longest ago; nil if there is none.
+func (h *heartbeat) next() *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if first := h.holds.Front(); first != nil {
+		return first.Value.(*hold)
+	}
+	return nil
+}
+
+// checked moves a lock to the end of the order.
+func (h *heartbeat) checked(k *hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holds.MoveToBack(k.turn)
 }

@@ -1,10 +1,10 @@
 package zklock
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -25,7 +25,7 @@ type hold struct {
 	version int32
 	known   bool // whether version is the present one, as far as this client has heard
 
-	doubted time.Time // when it was granted, or asked about last; guarded by the mutex of heartbeat
+	turn *list.Element // in the order of heartbeats; guarded by the mutex of heartbeat
 }
 
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only
@@ -36,12 +36,8 @@ func (h *hold) Verify(ctx context.Context) error {
 		if now != h.sess {
 			return driver.ErrSessionExpired
 		}
-		err := link.Check(ctx, h.path)
-		switch {
-		case err != nil:
+		if err := link.Check(ctx, h.path); err != nil {
 			return h.explain(ctx, err)
-		case !link.InSession(h.sess):
-			return driver.ErrSessionExpired
 		}
 		return nil
 	})
@@ -53,7 +49,7 @@ func (h *hold) explain(ctx context.Context, err error) error {
 	case zkconn.SessionOver(err):
 		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.whyGone(ctx), err)
+		return fmt.Errorf("%w: %w", h.own.whyMissing(ctx), err)
 	case ctx.Err() != nil:
 		return zkconn.Disconnected(ctx)
 	}
@@ -62,12 +58,11 @@ func (h *hold) explain(ctx context.Context, err error) error {
 
 // Release implements [driver.Hold].
 func (h *hold) Release(ctx context.Context) error {
-	live := h.sess.Lease.Live() // else the lock was lost, and nobody is told that it is given back
 	h.own.stop()
 	h.engine.heartbeat.remove(h)
-	missing, err := h.engine.remove(ctx, h.sess, h.path, live)
+	missing, err := h.engine.remove(ctx, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyGone(ctx))
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing(ctx))
 	}
 	if err != nil && h.engine.link.Ended(h.sess) {
 		return nil // it went with the session

@@ -10,71 +10,56 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// A creation whose reply was lost may still be carried out long after, even when
-// it was repeated elsewhere, and the lock that came of it is released. ZooKeeper
-// refuses what arrives over a server that the session has left. But a server that
-// was stopped finds, when it goes on, the request on one connection and the
-// client's return to it on another, and takes both: then the session is there again
-// when the request comes to the leader. The node that is made belongs to a
-// session that lives, and nobody knows of it: the queue would stand still until the
-// session ends. So the client looks for it, whenever the session has come to a server,
-// and every so often. Where the session is not, the creation is refused, and the
-// connection ends; the next one looks.
+// A server can carry out a creation long after its reply was lost: a server that was stopped may find the request on one connection
+// and the return of the session on another. The znode belongs to a live session, and would block the queue until that ends. So the
+// client lists the parent whenever the session reaches a server, and ever more rarely after that, and deletes such znodes.
 
-// creation is one that may still be carried out.
-type creation struct {
+// lateCreation is a creation that may still be carried out.
+type lateCreation struct {
 	sess   *zkconn.Session
 	parent string
 	guid   string // as it stands in node names
-	keep   string // the node with this guid that is wanted; "": none is, or not any longer
+	keep   string // the node with this guid that the client uses; "" for none
 	until  time.Time
 }
 
 // lateCreations are the creations of a client that may be carried out late.
 type lateCreations struct {
 	engine *engine
+	wake   chan struct{} // of capacity 1: there is a reason to look now
 
-	mu        strict.Mutex[strict.LateCreations]
-	all       []creation
-	pause     time.Duration            // until the next look
-	timer     interface{ Stop() bool } // of that
-	toLookFor map[creation]struct{}    // when the look under way is over
-	looking   bool
-	stopped   bool
+	mu      strict.Mutex[strict.LateCreations]
+	all     []lateCreation
+	looking bool
 }
 
 func newLateCreations(e *engine) *lateCreations {
-	return &lateCreations{engine: e, toLookFor: make(map[creation]struct{})}
+	return &lateCreations{engine: e, wake: make(chan struct{}, 1)}
 }
 
-// remove deletes, in the background, what has come of creations with a guid, and
-// what will.
+// remove deletes, in the background, the nodes of creations with a guid, now and when they come.
 func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
-	one := l.expect(sess, parent, guid, "")
-	if l.engine.link.IsOpen() { // else see reopened
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lookForLocked(one)
+	l.expect(sess, parent, guid, "")
+	l.reopened()
+}
+
+// expect deletes nodes with a guid, other than keep, when they come.
+func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, lateCreation{sess, parent, guid, keep, time.Now().Add(sess.Times().Late)})
+	if !l.looking {
+		l.looking = l.engine.tasks.Go(l.run)
 	}
 }
 
-// expect has nodes with a guid, other than keep, deleted when they come.
-func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) creation {
-	t := sess.Times()
-	one := creation{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(t.Late)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, one)
-	l.armLocked(t.Look)
-	return one
-}
-
-// keepNot is called when a node is not wanted any more. Where the counter is at its end, a late creation gets the very name of that
-// node, and is to be deleted. The node of a hold must be gone by then: if it were deleted here, its release would find it missing.
+// keepNot is called when the client has given up a node, which was deleted before: at the end of the counter a late creation gets
+// the same name.
 func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,160 +70,74 @@ func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
 	}
 }
 
-// reopened is called when the session has come to a server.
+// reopened has the client look now.
 func (l *lateCreations) reopened() {
-	if sess := l.lookForAll(); sess != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.armLocked(sess.Times().Look)
+	select {
+	case l.wake <- struct{}{}:
+	default:
 	}
 }
 
-// armLocked has the next look made after a pause.
-func (l *lateCreations) armLocked(pause time.Duration) {
-	if l.stopped {
-		return
+// run looks, until no creation of the present session can come any more.
+func (l *lateCreations) run(ctx context.Context) {
+	t := l.engine.link.Times()
+	pause := t.Look
+	for {
+		select {
+		case <-l.wake:
+			pause = t.Look
+		case <-time.After(backoff.Jittered(pause)):
+			pause = min(2*pause, t.MaxLook)
+		case <-ctx.Done():
+			return
+		}
+		byParent, more := l.expected()
+		if !more {
+			return
+		}
+		l.look(ctx, byParent)
 	}
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-	l.pause = pause
-	l.timer = l.engine.host.AfterFunc(pause, l.again)
 }
 
-// again looks once more. While the connection is down there is nothing to be
-// seen, and when it is up again, it begins anew.
-func (l *lateCreations) again() {
-	if sess := l.lookForAll(); sess != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.armLocked(min(2*l.pause, sess.Times().MaxLook))
-	}
-}
-
-// stop is called when the client closes, and its session ends.
-func (l *lateCreations) stop() {
+// expected returns what may still come in the present session, by parent, and forgets the rest. If nothing may, run ends.
+func (l *lateCreations) expected() (byParent map[string][]lateCreation, more bool) {
+	sess, now := l.engine.link.Session(), time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stopped = true
-	if l.timer != nil {
-		l.timer.Stop()
+	l.all = slices.DeleteFunc(l.all, func(one lateCreation) bool { return sess != nil && one.sess != sess || now.After(one.until) })
+	byParent = make(map[string][]lateCreation)
+	for _, one := range l.all {
+		byParent[one.parent] = append(byParent[one.parent], one)
 	}
+	l.looking = len(l.all) > 0
+	return byParent, l.looking
 }
 
-// lookForAll looks, in the background, for the late creations of the present session, and
-// returns that; nil if there can be none, or the connection is down.
-func (l *lateCreations) lookForAll() *zkconn.Session {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sess := l.engine.link.Session()
-	if sess == nil || !l.engine.link.IsOpen() {
-		return nil
-	}
-	some := l.expectedLocked(sess, time.Now())
-	if len(some) == 0 {
-		return nil
-	}
-	l.lookForLocked(some...)
-	return sess
-}
-
-// expectedLocked returns those that may still come in a session, and forgets all others.
-func (l *lateCreations) expectedLocked(sess *zkconn.Session, now time.Time) []creation {
-	l.all = slices.DeleteFunc(l.all, func(one creation) bool { return one.sess != sess || now.After(one.until) })
-	return l.all
-}
-
-// lookForLocked has some looked for, in the background: now, or together with others, when the look that
-// is under way is over. A client may have given up thousands of calls.
-func (l *lateCreations) lookForLocked(some ...creation) {
-	for _, one := range some {
-		l.toLookFor[one] = struct{}{}
-	}
-	if l.looking {
-		return
-	}
-	l.looking = l.engine.tasks.Go(func(ctx context.Context) {
-		for some := l.next(); len(some) > 0; some = l.next() {
-			l.look(ctx, some)
-		}
-	})
-}
-
-// next returns, by their parents, the creations of one session that are to be looked for by now. If there are none, the
-// task ends.
-func (l *lateCreations) next() map[string][]creation {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	byParent := make(map[string][]creation)
-	var sess *zkconn.Session
-	for one := range l.toLookFor {
-		if sess == nil {
-			sess = one.sess
-		}
-		if one.sess == sess {
-			byParent[one.parent] = append(byParent[one.parent], one)
-			delete(l.toLookFor, one)
-		}
-	}
-	l.looking = len(byParent) > 0
-	return byParent
-}
-
-// maxLists is how many lists a look has under way at a time.
-const maxLists = 16
-
-// look deletes what there is below some parents. The sync, which goes the way of a
-// write, makes the lists that follow it see what was created before.
-func (l *lateCreations) look(ctx context.Context, byParent map[string][]creation) {
+// look lists some parents, several at a time, and deletes what has come there. The sync makes the lists show what was created before.
+func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCreation) {
 	link := l.engine.link
-	slots := make(chan struct{}, maxLists)
-	var looks sync.WaitGroup
-	var synced *zkconn.Wire // the connection on which that was done
+	if !link.IsOpen() || link.Sync(ctx, "/") != nil {
+		return // the next connection looks
+	}
+	const most = 16
+	slots := make(chan struct{}, most)
+	var lists sync.WaitGroup
 	for parent, some := range byParent {
-		sess := some[0].sess
-		err := link.Retry(ctx, nil, func(*zkconn.Session) error {
-			if w := link.Wire(); w == nil || w != synced {
-				if err := link.Sync(ctx, "/"); err != nil {
-					return err
-				}
-				synced = w
-			}
-			return nil
-		})
-		if err != nil || !link.InSession(sess) {
-			break // the client closes, or they have gone with their session
-		}
 		slots <- struct{}{}
-		looks.Go(func() {
+		lists.Go(func() {
 			defer func() { <-slots }()
-			l.lookBelow(ctx, sess, parent, some)
+			names, err := link.Children(ctx, parent)
+			if err != nil && ctx.Err() == nil && link.IsOpen() && !errors.Is(err, zk.ErrNoNode) {
+				l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
+			}
+			for _, name := range names {
+				for _, one := range some {
+					if strings.Contains(name, one.guid) && name != one.keep {
+						l.engine.removeLater(one.sess, parent+"/"+name)
+					}
+				}
+			}
 		})
 	}
-	looks.Wait()
-}
-
-// lookBelow deletes what there is below one parent.
-func (l *lateCreations) lookBelow(ctx context.Context, sess *zkconn.Session, parent string, some []creation) {
-	link := l.engine.link
-	var names []string
-	err := link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
-		if link.InSession(sess) {
-			names, err = link.Children(ctx, parent)
-		}
-		return err
-	})
-	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, zk.ErrNoNode) {
-			l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
-		}
-		return
-	}
-	for _, name := range names {
-		for _, one := range some {
-			if strings.Contains(name, one.guid) && name != one.keep {
-				l.engine.removeLater(sess, parent+"/"+name)
-			}
-		}
-	}
+	lists.Wait()
 }

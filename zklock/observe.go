@@ -98,8 +98,8 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		if err != nil {
 			return nil, err
 		}
-		if w := l.Watches[parent]; w != nil {
-			e.doubts.askNow(ctx, w) // its list does not fit what was read after it
+		if l.Watches[parent] != nil {
+			e.doubts.leaveUntold(ctx, parent) // its list does not fit what was read after it
 		}
 	}
 }
@@ -107,18 +107,23 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 // watchHolders watches what tells that a key changes hands. It returns false if that happened meanwhile.
 func (e *engine) watchHolders(ctx context.Context, l *zkconn.Lookout, parent, key string) (info driver.Info, ok bool, err error) {
 	none := driver.Info{Key: key}
-	names, err := e.link.Children(ctx, parent)
+	list, err := e.link.List(ctx, parent)
 	if errors.Is(err, zk.ErrNoNode) {
 		w, err := e.watched(ctx, l, parent, zkconn.WatchCreation)
 		return none, err == nil && w.Node.Stat == nil, err
 	}
 	var first []entry
 	if err == nil {
-		first, err = e.holders(ctx, parent, names)
+		first, err = e.holders(ctx, parent, list.Names)
 	}
 	if err == nil && mayJoin(first) {
 		var w *zkconn.Watch
-		if w, err = e.watched(ctx, l, parent, zkconn.WatchChildren); err == nil {
+		w, err = e.watched(ctx, l, parent, zkconn.WatchChildren)
+		switch {
+		case err != nil:
+		case w.Node.Stat.Pzxid < list.Stat.Pzxid: // an old watch, which has missed an event
+			return none, false, nil
+		default:
 			first, err = e.holders(ctx, parent, w.Children)
 		}
 	}
@@ -176,11 +181,8 @@ func (e *engine) awaitChange(ctx context.Context, l *zkconn.Lookout, lost <-chan
 		case <-lost:
 			return nil
 		case <-timer.C:
-			for _, w := range l.Watches {
-				if w.Kind == zkconn.WatchData {
-					e.doubts.ask(w.Path)
-				}
-				e.doubts.askOf(w)
+			for path := range l.Watches {
+				e.doubts.ask(path)
 			}
 			patience = min(2*patience, 16*longest)
 			timer.Reset(patience)

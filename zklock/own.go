@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,13 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// ownNode is the watch on a node of this client's, of a contender or a hold.
-// It learns when somebody deletes the node, and that the node is the one it is
-// meant to be.
+// ownNode is the watch on a node of this client, of a contender or a hold. It checks that this client created the node, and
+// reports the node's deletion.
 //
-// It acts on what it hears at once and in the order in which it hears it, so no contender is
-// granted the lock after the word that its node is gone. There is one exception: if the node was
-// written to before, the end of a hold may wait for one more list of the queue. See whyGone.
+// It acts on events at once and in their order, so no contender is granted the lock after the event that its node is gone. There
+// is one exception: if the node was written to before, the end of a hold waits for a list of the queue. See whyMissing.
 type ownNode struct {
 	engine *engine
 	sess   *zkconn.Session
@@ -33,38 +32,19 @@ type ownNode struct {
 	cause  error
 	lost   func(error)              // set when the contender has become a hold
 	asked  func()                   // the same
-	wanted bool                     // somebody asks the client to let the node go
+	wanted bool                     // another client asks for the lock
 	timer  interface{ Stop() bool } // of the first read
-	view   *view                    // nil before that
+	watch  *zkconn.Watch            // nil before the first read
 	off    bool                     // the client is deleting the node itself
-
-	unseen *written // the last write to the node that was heard of; nil if the node has been seen since
-	mine   span     // of the node's versions that writes of this client's have ended, or may have
 }
 
-// view is a watch on the node, and what was known when it was set.
-type view struct {
-	watch  *zkconn.Watch
-	on     *zkconn.Wire // the connection; nil if there was none
-	unseen *written     // ownNode.unseen, as it was then
-}
-
-// written is a write to the node, by somebody.
-type written struct {
-	reported *zkconn.Watch // by which watch
-	names    *siblings     // in the queue, after it; nil if it seemed to be this client's own
-}
-
-// watchDelay is how long the read of the own node is put off when it was the
-// first in line at once. That read proves nothing that the reply to the creation
-// has not proved, and nobody waits for it; but a server that does nothing but
-// locks spends a quarter of its time on it and on the event that its watch
-// causes at the release. A hold that is over by then sends none. The price: the
-// holder learns that much later of a break in these first milliseconds.
+// watchDelay postpones the read of the own node when that was the first in line at once. A server that serves only locks would
+// spend a quarter of its time on the read, and on the event that its watch causes at the release. The price: the holder learns
+// that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// newOwnNode makes an ownNode, which watch or watchLater must then begin to watch. czxid is 0 if it is not
-// known: then somebody waits for the node to be seen.
+// newOwnNode makes an ownNode, which begin or watchLater must then begin to watch. czxid is 0 if it is not
+// known: then the contender waits for the read of the node.
 func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
 	return &ownNode{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
@@ -72,60 +52,31 @@ func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owne
 	}
 }
 
-// watchLater is watch after watchDelay.
+// watchLater is begin after watchDelay.
 func (o *ownNode) watchLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.timer = o.engine.host.AfterFunc(watchDelay, o.watch)
+	o.timer = o.engine.host.AfterFunc(watchDelay, o.begin)
 }
 
-// watch begins to watch, or does so again.
-func (o *ownNode) watch() {
+// begin begins to watch, or does so again.
+func (o *ownNode) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
-		v := &view{on: o.engine.link.Wire(), unseen: o.unseen}
-		v.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
-		o.view = v
+		o.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
 	}
 }
 
-// watching is the present watch, or nil.
+// watching returns the present watch, or nil.
 func (o *ownNode) watching() *zkconn.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.view == nil {
-		return nil
-	}
-	return o.view.watch
+	return o.watch
 }
 
-// look asks once more for a node that the server has failed to read. Heartbeats look for it from then on.
-func (o *ownNode) look() {
-	o.engine.tasks.Go(func(ctx context.Context) {
-		var stat *zk.Stat
-		err := o.engine.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
-			stat, err = o.engine.link.Stat(ctx, o.path)
-			return err
-		})
-		switch {
-		case err == nil:
-			o.identify(zkconn.Znode{Stat: stat})
-		case errors.Is(err, zk.ErrNoNode):
-			o.finish(o.whyGone(ctx))
-		case errors.Is(err, driver.ErrDenied):
-			o.finish(err)
-		case ctx.Err() == nil && o.knownCzxid() == 0:
-			o.finish(errUnread)
-		}
-	})
-}
-
-// errUnread is all that is known of a node that the server has failed to read, twice, if only the node itself can tell whose it is.
+// errUnread is why a contender begins anew whose node the server fails to read: only the node can tell whether it is the right one.
 var errUnread = errors.New("the own node cannot be read")
-
-// errUnwatched is all that is known when go-zookeeper has dropped a watch.
-var errUnwatched = errors.New("the watch is gone")
 
 // knownCzxid returns the czxid of the node; 0 if it is not known yet.
 func (o *ownNode) knownCzxid() int64 {
@@ -134,41 +85,18 @@ func (o *ownNode) knownCzxid() int64 {
 	return o.czxid
 }
 
-// doubt reports whether the node may be gone for all that this client has heard: it was written to and not seen since, or it is
-// not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see watchLater.
-func (o *ownNode) doubt() (unseen *written, yes bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.unseen, o.unseen != nil || o.view != nil && !o.view.holds(o.engine.link.Wire())
+// doubt reports whether the node may be gone without an event: it was written to and not read since, or it is not watched on the
+// present connection. A node that is not watched at all yet was there a moment ago: see watchLater.
+func (o *ownNode) doubt() bool {
+	w := o.watching()
+	return w != nil && !o.engine.link.Watching(w)
 }
 
-// holds reports whether a view tells what happens to the node now: its watch has been asked for on the present connection, and has
-// not been refused.
-func (v *view) holds(present *zkconn.Wire) bool {
-	return v.on != nil && v.on == present && v.watch.Failure() == nil
-}
-
-// seen takes in that the node was there after a write; nil for none.
-func (o *ownNode) seen(after *written) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.seenLocked(after)
-}
-
-func (o *ownNode) seenLocked(after *written) {
-	if o.unseen == after {
-		o.unseen = nil
-	}
-}
-
-// settle waits until it is known whether the node is watched: by then whoever has
-// deleted it has been heard of, or will be before anything that happens later.
+// settle waits until it is known whether the node is watched: by then an event has reported its deletion, or will do so before
+// anything that happens later.
 func (o *ownNode) settle(ctx context.Context) {
-	o.mu.Lock()
-	later := o.view == nil
-	o.mu.Unlock()
-	if later {
-		o.watch() // it was first in line a moment ago, and is not any more
+	if o.watching() == nil {
+		o.begin() // it was first in line a moment ago, and is not any more
 	}
 	w := o.watching()
 	select {
@@ -182,15 +110,9 @@ func (o *ownNode) settle(ctx context.Context) {
 // Read implements [zkconn.Owner]. The node must have been created by this session, by the request that
 // succeeded.
 func (o *ownNode) Read(w *zkconn.Watch) {
-	if w.Err != nil {
-		return
+	if w.Err == nil {
+		o.identify(w.Node)
 	}
-	o.mu.Lock()
-	if v := o.view; v != nil && w == v.watch {
-		o.seenLocked(v.unseen)
-	}
-	o.mu.Unlock()
-	o.identify(w.Node)
 }
 
 // identify compares the node, as it is at the server, with what it is meant to be.
@@ -205,7 +127,7 @@ func (o *ownNode) identify(node zkconn.Znode) {
 	case wished(node.Data, o.owner):
 		o.wish()
 	}
-	// Only now: whoever waits for this must find the node to be no longer its own.
+	// Only now: a contender that waits for this must find the cause of a mismatch.
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	select {
@@ -216,45 +138,46 @@ func (o *ownNode) identify(node zkconn.Znode) {
 }
 
 // Fired implements [zkconn.Owner].
-func (o *ownNode) Fired(why zk.EventType) {
-	switch why {
-	case zk.EventNodeDeleted:
-		o.finish(o.whyDeleted())
-	case zk.EventNodeDataChanged:
-		// Whoever reclaims a node writes to it in the same transaction that
-		// deletes it, so that its client can tell: when it looks again, the
-		// node is gone. If it is there, somebody asks for it, or wrote to it for
-		// reasons of their own. Until that is known, nothing is granted: see prove.
-		o.mu.Lock()
-		o.unseen = &written{reported: o.view.watch}
-		if !o.mine.has(o.view.watch) {
-			o.unseen.names = o.list()
-		}
-		o.mu.Unlock()
-		o.watch()
-	default:
-		if !o.engine.link.InSession(o.sess) {
-			o.finish(driver.ErrSessionExpired)
-			return
-		}
-		if o.engine.tasks.Context().Err() == nil {
-			w := o.watching()
-			err := w.Failure()
-			if err == nil {
-				err = errUnwatched
-			}
-			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
-			switch why := w.Refused(); {
-			case errors.Is(why, driver.ErrDenied):
-				o.finish(why) // it would not hear of what becomes of the node
-			case why != nil:
-				o.look()
-			}
-		}
+func (o *ownNode) Fired(why zk.EventType, err error) {
+	ctx, link := o.engine.tasks.Context(), o.engine.link
+	switch {
+	case why == zk.EventNodeDeleted && err != nil: // the first read found no node
+		o.finish(o.whyMissing(ctx))
+	case why == zk.EventNodeDeleted:
+		o.finish(driver.ErrBroken)
+	case why == zk.EventNodeDataChanged:
+		// A client that reclaims the node writes to it in the transaction that deletes it, so the next read finds no node.
+		// Otherwise another client asks for the lock. Until that is known, the contender is granted nothing: see prove.
+		o.begin()
+	case !link.InSession(o.sess):
+		o.finish(driver.ErrSessionExpired)
+	case ctx.Err() == nil:
+		o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+		switch {
+		case errors.Is(err, driver.ErrDenied): // no event would tell what becomes of the node
+			o.finish(err)
+		case o.knownCzxid() == 0:
+			o.finish(errUnread)
+		} // else heartbeats look for it
 	}
 }
 
-// wish notes that somebody asks for the node.
+// whyMissing returns why a node that was not found in a read is gone. A contender that reclaims it has a mark in its name and stands
+// in the queue. If it has left the queue by now, or the queue cannot be listed on this connection, the cause is ErrBroken.
+func (o *ownNode) whyMissing(ctx context.Context) error {
+	link := o.engine.link
+	names, err := link.Children(ctx, dir(o.path))
+	reclaims := func(name string) bool { return marked(name, o.owner) && !o.engine.markedBySelf(name) }
+	switch {
+	case zkconn.SessionOver(err), !link.InSession(o.sess): // it has gone with its session
+		return driver.ErrSessionExpired
+	case slices.ContainsFunc(names, reclaims):
+		return driver.ErrReclaimed
+	}
+	return driver.ErrBroken
+}
+
+// wish notes that another client asks for the lock.
 func (o *ownNode) wish() {
 	o.mu.Lock()
 	o.wanted = true
@@ -265,7 +188,7 @@ func (o *ownNode) wish() {
 	}
 }
 
-// finish ends whatever goes by the node. If that is there still, since its client only may not read it, whoever hears of this
+// finish ends the contender or the hold. If the node is still there, because its client may not read it, the contender or the release
 // deletes it.
 func (o *ownNode) finish(cause error) {
 	o.mu.Lock()
@@ -281,7 +204,7 @@ func (o *ownNode) finish(cause error) {
 		return
 	}
 	if errors.Is(cause, driver.ErrDenied) {
-		cause = fmt.Errorf("%w: %w", driver.ErrBroken, cause) // by whoever has taken the permission away
+		cause = fmt.Errorf("%w: %w", driver.ErrBroken, cause) // by the operator that took the permission away
 	}
 	lost(cause)
 }
@@ -307,12 +230,12 @@ func (o *ownNode) stop() {
 	o.mu.Lock()
 	o.off = true
 	o.lost, o.asked = nil, nil
-	v := o.view
+	w := o.watch
 	if o.timer != nil {
 		o.timer.Stop()
 	}
 	o.mu.Unlock()
-	if v != nil {
-		o.engine.link.Disown(v.watch)
+	if w != nil {
+		o.engine.link.Disown(w)
 	}
 }

@@ -158,12 +158,11 @@ func (c *contender) vanished(ctx context.Context) error {
 	return errStartOver
 }
 
-// ownGone says what becomes of a contender whose own.gone has been closed. Its node may still be there: where this client may
-// not read it, or where the session was only left, which the servers go on keeping.
+// ownGone says what becomes of a contender whose own.gone has been closed. Its node may still be there, if this client may not read it.
 func (c *contender) ownGone() error {
 	cause := c.own.cause
 	switch {
-	case errors.Is(cause, driver.ErrDenied), errors.Is(cause, errUnread), c.sess.Left(): // it may be there
+	case errors.Is(cause, driver.ErrDenied), errors.Is(cause, errUnread): // it may be there
 		c.letGo()
 	default: // it is not, or what is there under its name was made by another session, and is not to be touched
 		c.forget()
@@ -184,7 +183,7 @@ func (c *contender) ownGone() error {
 // lasts, the contender gives up its place, since others may be faster.
 func (c *contender) prove(ctx context.Context) error {
 	path, lease, began := c.path(), c.sess.Lease, c.engine.host.Now().Mono
-	unseen, doubtful := c.own.doubt()
+	doubtful := c.own.doubt()
 	for slow := false; ; slow = true {
 		t := c.sess.Times()
 		if left := lease.Deadline().Sub(c.engine.host.Now().Mono); left > t.Enough && lease.Live() && !doubtful {
@@ -196,10 +195,9 @@ func (c *contender) prove(ctx context.Context) error {
 			}
 		}
 		switch err := c.engine.link.Check(ctx, path); {
-		case err == nil && c.engine.link.InSession(c.sess):
-			c.own.seen(unseen)
+		case err == nil:
 			doubtful = false
-		case err == nil, errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode):
 			return errStartOver
 		default:
 			return err

@@ -55,3 +55,12 @@ func TestSilentServer(t *testing.T) {
 		})
 	}
 }
+
+// slowly starts three members that are a millisecond from each other and from clients.
+func slowly(t *testing.T) *zkfake.Ensemble {
+	t.Helper()
+	ms := func() time.Duration { return time.Millisecond }
+	e := zkfake.New(zkfake.Config{Members: 3, SyncLimit: 8, Latency: ms, Delay: ms})
+	t.Cleanup(e.Close)
+	return e
+}

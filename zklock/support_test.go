@@ -32,23 +32,6 @@ func testEngine(t testing.TB, server *zktest.NodeServer) (*engine, *zktest.Still
 	return e, clock
 }
 
-// cut ends the present connection of an engine, and returns when that is known.
-func cut(t *testing.T, e *engine) {
-	t.Helper()
-	w := e.link.Wire()
-	e.link.Leave(w)
-	eventually(t, "the connection is lost", func() bool { return e.link.Wire() != w })
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // testSession is a session with the default timeout.
 func testSession(id int64) *zkconn.Session {
 	return zkconn.NewSession(id, nil, (&Options{}).times(DefaultSessionTimeout))

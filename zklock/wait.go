@@ -108,13 +108,8 @@ func (w *wait) lastRead() error {
 
 // doubt asks the leader about nodes that have been in the way for long.
 func (w *wait) doubt() {
-	for path, watch := range w.watches.Watches {
-		if w.queue || w.chain { // a write, or a departure, may be kept back
-			w.engine.doubts.askOf(watch)
-		}
-		if !w.queue {
-			w.engine.doubts.ask(path)
-		}
+	for path := range w.watches.Watches {
+		w.engine.doubts.ask(path)
 	}
 	for _, x := range w.ahead {
 		w.engine.doubts.ask(w.parent + "/" + x.name)

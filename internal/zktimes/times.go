@@ -23,7 +23,6 @@ type Times struct {
 	Answer     time.Duration // so is one that does not answer a heartbeat, or the last request of a session
 	FirstReply time.Duration // to connect, and until the first reply
 	Redial     time.Duration // longest pause between two rounds of dialling
-	Rewatch    time.Duration // until go-zookeeper has sent its watches to a new server
 	Longest    time.Duration // a session resumed with a longer timeout is given up
 
 	// For the recipe.
@@ -53,7 +52,6 @@ func Of(session, heartbeat, tick, margin time.Duration) *Times {
 		Answer:     session / 4,
 		FirstReply: min(max(session/4, 250*time.Millisecond), 5*time.Second),
 		Redial:     min(max(session/10, 20*time.Millisecond), time.Second),
-		Rewatch:    min(max(session/10, 10*time.Millisecond), time.Second),
 		Longest:    session * 3 / 2, // beyond that, the window leaves too little of the lease
 
 		OwnWatch: session / 4,

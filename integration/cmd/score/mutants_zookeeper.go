@@ -20,46 +20,33 @@ var zooKeeperMutants = []mutant{
 		`case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:`,
 		`case node.Err == nil && c.stage == unknown:`,
 	}, nil},
-	{"Z1.3", "late creations are looked for once", zooKeeper, change{
+	{"Z1.3", "late creations are not looked for", zooKeeper, change{
 		"zklock/late.go",
-		`l.all = append(l.all, one)`,
-		`_ = l.all`,
+		`l.all = append(l.all, lateCreation{`,
+		`_ = append(l.all, lateCreation{`,
 	}, nil},
 
-	{
-		"Z2", "a request runs in whatever session there is, and what it made is one's own", zooKeeper,
-		change{
-			"zklock/internal/zkconn/batch.go",
-			`drop := w.unwanted.Load() || !b.link.upIn(w.sess)`,
-			`drop := w.unwanted.Load()`,
-		},
-		[]change{{"zklock/create.go", `case err == nil && !node.InSession:`, `case false:`}},
-	},
+	{"Z2", "a request runs in whatever session there is, and what it made is one's own", zooKeeper, change{
+		"zklock/internal/zkconn/conn.go",
+		`if !l.isOpen || l.session != s {`,
+		`if !l.isOpen {`,
+	}, []change{{"zklock/own.go", `mismatch := node.Stat.EphemeralOwner`, `mismatch := false && node.Stat.EphemeralOwner`}}},
 	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
 		"zklock/contender.go",
 		`	c.letGo()
 	c.sess = sess`,
 		`	c.sess = sess`,
 	}, nil},
-	{
-		"Z2", "the own node need not agree with what was made", zooKeeper,
-		change{
-			"zklock/own.go",
-			`mismatch := node.Stat.EphemeralOwner`,
-			`mismatch := false && node.Stat.EphemeralOwner`,
-		},
-		[]change{{"zklock/create.go", `case err == nil && !node.InSession:`, `case false:`}},
-	},
 
 	{"Z3", "a deletion without a reply counts as done", zooKeeper, change{
 		"zklock/remove.go",
-		`certain = false // that may have been this very request`,
+		`again = true // this request may have deleted it`,
 		`return nil`,
 	}, nil},
 	{"Z3", "a repeated deletion that finds no node counts as a loss", zooKeeper, change{
 		"zklock/remove.go",
-		`missing = certain && e.link.InSession(sess)`,
-		`missing = e.link.InSession(sess)`,
+		`missing = !again`,
+		`missing = true`,
 	}, nil},
 
 	{"Z5", "every reply proves that the session is alive", zooKeeper, change{
@@ -71,27 +58,19 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z5", "that the session was resumed proves that it is alive", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`if begun || (s != nil && l.config.AnyAnswer) {`,
-		`if s != nil {`,
+		`case begins, l.config.AnyAnswer:`,
+		`case begins || s != nil:`,
 	}, nil},
-	{
-		"Z5.2", "a silent server is waited for as long as go-zookeeper does", zooKeeper,
-		change{
-			"zklock/internal/zkconn/wire.go",
-			`if limit.Before(t) {`,
-			`if false && limit.Before(t) {`,
-		},
-		[]change{{"zklock/heartbeat.go", `if h.holding() {`, `if false && h.holding() {`}},
-	},
+	{"Z5.2", "a silent server is waited for as long as go-zookeeper does", zooKeeper, change{
+		"zklock/internal/zkconn/wire.go",
+		`if limit.Before(t) {`,
+		`if false && limit.Before(t) {`,
+	}, []change{{"zklock/heartbeat.go", `if h.next() != nil {`, `if false && h.next() != nil {`}}},
 
 	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
-		"zklock/create.go",
-		`	case errors.Is(err, zk.ErrNoNode):
-		if err := c.engine.createParents(ctx, c.parent)`,
-		`	case errors.Is(err, zk.ErrNoNode) && c.parentMade:
-		return zkconn.Listing{}, err
-	case errors.Is(err, zk.ErrNoNode):
-		if err := c.engine.createParents(ctx, c.parent)`,
+		"zklock/parents.go",
+		`		return errStartOver // removed again`,
+		`		return err // removed again`,
 	}, nil},
 
 	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
@@ -101,11 +80,18 @@ var zooKeeperMutants = []mutant{
 `,
 		``,
 	}, nil},
-	{"Z9", "nothing is looked at again after a reconnect", zooKeeper, change{
-		"zklock/internal/zkconn/events.go",
-		`	l.watches.recheck(w)
+	{"Z9", "no watch is set again after a reconnect", zooKeeper, change{
+		"zklock/internal/zkconn/dial.go",
+		`	l.watches.renew(w)
 `,
 		``,
+	}, nil},
+	{"Z9", "a watch counts that was set on a connection which is lost", zooKeeper, change{
+		"zklock/internal/zkconn/watch.go",
+		`	if ws.link.Wire() != on {
+		return`,
+		`	if on == nil {
+		return`,
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
 		"zklock/rule.go",
@@ -132,19 +118,13 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z13", "a server is accepted that is behind what was seen", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`	if len(b) <= password {
-		return b
-	}`,
-		`	if len(b) <= password {
-		return b
-	}
-	b = bytes.Clone(b)
-	binary.BigEndian.PutUint64(b[8:], 0)`,
+		`int64(0), l.lastZxid, `,
+		`int64(0), int64(0), `,
 	}, nil},
 
 	{"Z15", "the lease stays when the timeout shrinks", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`s.Lease.Limit(sent, timeout)`,
+		`s.Lease.Limit(g.asked, timeout)`,
 		`_ = timeout`,
 	}, nil},
 	{"Z16", "the leader's pings are taken to arrive at once", zooKeeper, change{
@@ -162,39 +142,38 @@ var zooKeeperMutants = []mutant{
 
 	{"Z16.2", "the answer to credentials proves that the server has noted the session", zooKeeper, change{
 		"zklock/internal/zkconn/reply.go",
-		`	case r.op == opSetAuth:
-		return nothing`,
-		`	case r.op == opSetAuth:
-		return heard`,
+		`if failed || r.op == opSetAuth {`,
+		`if failed {`,
 	}, nil},
 	{"Z17", "what is heard of the own node is acted on later", zooKeeper, change{
 		"zklock/internal/zkconn/watch.go",
-		`		o.Fired(why)
-	default:`,
-		`		ws.link.tasks.Go(func(context.Context) { o.Fired(why) })
-	default:`,
+		`		o.Fired(why, err) // here and now`,
+		`		ws.link.tasks.Go(func(context.Context) { o.Fired(why, err) }) // here and now`,
 	}, nil},
 	{"Z17", "the quorum is not asked before a grant", zooKeeper, change{
 		"zklock/recipe.go",
-		`unseen, doubtful := c.own.doubt()`,
-		`unseen, doubtful := (*written)(nil), false`,
+		`doubtful := c.own.doubt()`,
+		`doubtful := false`,
+	}, nil},
+	{"Z17", "an own node is taken for watched after a reconnect", zooKeeper, change{
+		"zklock/internal/zkconn/watch.go",
+		`return w.on != nil && !w.fired && l.Wire() == w.on`,
+		`return w.on != nil && !w.fired`,
+	}, nil},
+	{"Z18", "watches outlive their session", zooKeeper, change{
+		"zklock/internal/zkconn/session.go",
+		`		l.watches.end()
+`,
+		``,
 	}, nil},
 	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
-		"zklock/own_missing.go",
-		`	case !o.engine.link.InSession(o.sess):
+		"zklock/own.go",
+		`	case zkconn.SessionOver(err), !link.InSession(o.sess): // it has gone with its session
 		return driver.ErrSessionExpired
-	case reclaimed:`,
-		`	case reclaimed:`,
-	}, nil},
-	{"Z18", "whoever deletes a node reclaims it", zooKeeper, change{
-		"zklock/own_missing.go",
-		`reclaimed := written && o.engine.link.InSession(o.sess) && (`,
-		`reclaimed := o.engine.link.InSession(o.sess) || written && (`,
-	}, nil},
-	{"Z20", "a node that is missing in the next session counts as lost", zooKeeper, change{
-		"zklock/remove.go",
-		`missing = certain && e.link.InSession(sess)`,
-		`missing = certain`,
+`,
+		`	case err != nil:
+		return driver.ErrBroken
+`,
 	}, nil},
 	{"Z20", "a contender forgets a node that may be there", zooKeeper, change{
 		"zklock/contender.go",
@@ -208,24 +187,22 @@ var zooKeeperMutants = []mutant{
 		`context.WithTimeoutCause(context.WithoutCancel(ctx), 1000*c.leaseLeft()+1000*grace, errLeasesOver)`,
 	}, nil},
 	{"Z24", "the socket of a session that has expired stays open", zooKeeper, change{
-		"zklock/internal/zkconn/reply.go",
-		`if w.sessionOver && w.rest == 0 {`,
-		`if false && w.sessionOver && w.rest == 0 {`,
+		"zklock/internal/zkconn/gozookeeper.go",
+		`		_ = w.Close() // go-zookeeper leaves it open
+`,
+		``,
 	}, nil},
 	{"Z28", "a heartbeat that finds no node ends nothing", zooKeeper, change{
 		"zklock/heartbeat.go",
-		`			k.own.finish(k.own.whyGone(ctx))`,
+		`			h.engine.tasks.Go(func(ctx context.Context) { k.own.finish(k.own.whyMissing(ctx)) })
+`,
 		``,
 	}, nil},
-	{"Z28", "a heartbeat looks for one lock, whichever", zooKeeper, change{
+	{"Z28", "heartbeats check the same lock each time", zooKeeper, change{
 		"zklock/heartbeat.go",
-		`maxChecked = 16`,
-		`maxChecked = 1`,
-	}, nil},
-
-	{"Z28.2", "a heartbeat in which many are gone proves nothing", zooKeeper, change{
-		"zklock/heartbeat.go",
-		`if err == nil && !proved {`,
-		`if false {`,
+		`	h.holds.MoveToBack(k.turn)
+`,
+		`	_ = k
+`,
 	}, nil},
 }

@@ -29,7 +29,7 @@ func TestNotSentInAnotherSession(t *testing.T) {
 	} {
 		path, sent := "/q/"+c.name, c.up && c.sess == present
 		l.mu.Lock()
-		l.state = map[bool]state{true: open, false: down}[c.up]
+		l.isOpen = c.up
 		l.mu.Unlock()
 		w := newWrite(c.sess, path)
 		l.batches.single(w)

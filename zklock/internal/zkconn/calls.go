@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
@@ -17,10 +19,13 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 			return nil, Disconnected(ctx)
 		}
 		l.mu.Lock()
-		isOpen, s, gate, lastErr := l.state == open, l.session, l.gate, l.lastErr
+		isOpen, s, gate, lastErr := l.isOpen, l.session, l.gate, l.lastErr
 		l.mu.Unlock()
-		if isOpen {
+		switch {
+		case isOpen:
 			return s, nil
+		case l.dialling.Err() != nil:
+			return nil, driver.ErrClosed
 		}
 		if err := l.denied(); err != nil {
 			return nil, err
@@ -37,6 +42,7 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 		}
 		select {
 		case <-gate:
+		case <-l.dialling.Done():
 		case <-ctx.Done():
 		}
 	}
@@ -87,36 +93,29 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 func (l *Link) reopening() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == open {
+	if l.isOpen {
 		return nil
 	}
 	return l.gate
 }
 
-// Await waits until done closes, for no longer than the present connection lasts.
-func (l *Link) Await(ctx context.Context, done <-chan struct{}) {
-	w := l.Wire()
-	if w == nil {
-		return
-	}
-	select {
-	case <-done:
-	case <-w.dead:
-	case <-ctx.Done():
-	}
-}
-
-// call runs f, which may block in go-zookeeper for as long as the client is open, and
-// returns what it returns, or ctx's error as soon as ctx ends. f then goes on. The error
-// says what was attempted on which znode.
-func call[T any](ctx context.Context, l *Link, step, path string, f func() (T, error)) (T, error) {
+// call runs f on the present connection. f may block in go-zookeeper until the connection ends. call returns ctx's error as soon as
+// ctx ends, and f goes on. The error says what was attempted on which znode.
+func call[T any](ctx context.Context, l *Link, step, path string, f func(conn *zk.Conn) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
 	done := make(chan result, 1)
+	l.mu.Lock()
+	conn, isOpen := l.conn, l.isOpen
+	l.mu.Unlock()
+	if !isOpen {
+		var zero T
+		return zero, StepError(step, path, zk.ErrNoServer)
+	}
 	l.tasks.Go(func(context.Context) {
-		value, err := f()
+		value, err := f(conn)
 		done <- result{value, err}
 	})
 	select {
@@ -129,7 +128,7 @@ func call[T any](ctx context.Context, l *Link, step, path string, f func() (T, e
 }
 
 // do is call for an f that returns nothing else.
-func (l *Link) do(ctx context.Context, step, path string, f func() error) error {
-	_, err := call(ctx, l, step, path, func() (struct{}, error) { return struct{}{}, f() })
+func (l *Link) do(ctx context.Context, step, path string, f func(conn *zk.Conn) error) error {
+	_, err := call(ctx, l, step, path, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, f(conn) })
 	return err
 }

@@ -11,24 +11,20 @@ import (
 type NewNode struct {
 	Path      string // without the number
 	Data      []byte
-	HasParent bool // its parent is known to exist
 	Unbatched bool // it goes in a request of its own
 }
 
-// Creation is a creation under way.
+// Creation is a creation in flight.
 type Creation struct {
 	link  *Link
 	write *write
 
-	Listed <-chan Listing // the children of the parent, as they were after it
+	Listed <-chan Listing // the children of the parent after the creation
 }
 
 // Create sends a creation, if the present session is still s, and the list of the new znode's
 // siblings in one flight: a server carries out what one session sends in the order in
 // which it was sent. Writes of many callers go together: see batches.
-//
-// go-zookeeper runs what it is handed too late in the next session, so the outcome says whether
-// the znode is of s.
 func (l *Link) Create(s *Session, n NewNode) *Creation {
 	w := newWrite(s, n.Path)
 	w.create, w.alone = &n, n.Unbatched
@@ -36,11 +32,11 @@ func (l *Link) Create(s *Session, n NewNode) *Creation {
 	listed := make(chan Listing, 1)
 	l.tasks.Go(func(context.Context) { l.batches.do(w) })
 	l.tasks.Go(func(context.Context) {
-		if !<-w.sent {
+		if sent, conn := <-w.sent, l.usableIn(s); sent && conn != nil {
+			listed <- list(conn, dir(w.path))
+		} else {
 			listed <- Listing{Err: zk.ErrNoServer}
-			return
 		}
-		listed <- l.list(dir(w.path))
 	})
 	return &Creation{link: l, write: w, Listed: listed}
 }
@@ -48,8 +44,8 @@ func (l *Link) Create(s *Session, n NewNode) *Creation {
 // Done delivers the outcome, once.
 func (c *Creation) Done() <-chan Outcome { return c.write.done }
 
-// Abandon is for a creation that nobody waits for any more. It need not be sent; then is called in the background, with
-// what comes of it.
+// Abandon is for a creation whose caller has given up. The creation need not be sent; then is called in the background, with the
+// outcome.
 func (c *Creation) Abandon(then func(Outcome)) {
 	c.write.unwanted.Store(true)
 	c.link.tasks.Go(func(context.Context) { then(<-c.write.done) })

@@ -19,60 +19,151 @@ import (
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
-// Connect starts go-zookeeper and waits for the first session.
+// Connect starts to dial and waits until calls can be made.
 func (l *Link) Connect(ctx context.Context, servers []string) error {
 	l.names = slices.Compact(slices.Sorted(slices.Values(zk.FormatServers(servers))))
 	rand.Shuffle(len(l.names), func(i, j int) { l.names[i], l.names[j] = l.names[j], l.names[i] })
 	until, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	l.giveUp = giveUp
-	conn, events, err := zk.Connect(
-		l.names, l.config.SessionTimeout,
-		zk.WithDialer(l.dial),
-		zk.WithHostProvider(&ring{pick: l.next, closing: l.dialling, rests: l.resting, quitting: l.quitting}),
-		zk.WithEventCallback(l.onEvent),
-		zk.WithLogger(discard{}),
-		zk.WithLogInfo(false),
-	)
-	if err != nil {
-		return fmt.Errorf("zookeeper: %w", err)
-	}
-	l.conn = conn
-	close(l.started)
-	l.tasks.Go(func(context.Context) { // the callback has seen them already
-		defer close(l.stopped)
-		for range events {
+	l.running.Add(1)
+	l.tasks.Go(func(context.Context) {
+		defer l.running.Done()
+		for l.dialling.Err() == nil {
+			l.visit()
 		}
 	})
-	return l.awaitAdmission(ctx, until, servers)
-}
-
-// awaitAdmission waits for the first session, until Connect gives up, and then for the servers to accept the credentials, if there are any.
-func (l *Link) awaitAdmission(ctx, until context.Context, servers []string) error {
 	if _, err := l.ready(until, nil); err != nil {
 		if ctx.Err() == nil {
 			err = driver.ErrDisconnected
 		}
 		return fmt.Errorf("zookeeper: no server of %s gave a session: %w: %w", strings.Join(servers, ","), err, l.causes())
 	}
-	for _, auth := range l.config.Auth {
-		err := l.Retry(ctx, nil, func(*Session) error {
-			return l.do(ctx, "send credentials of", auth.Scheme, func() error {
-				return l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
-			})
-		})
-		if err := AsDisconnected(ctx, err); err != nil {
-			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
+	return nil
+}
+
+// visit connects to the next server, and returns when the connection has ended.
+func (l *Link) visit() {
+	s := l.next()
+	w, err := l.dial(s)
+	l.mu.Lock()
+	if l.wire = w; w == nil {
+		l.lastErr = err
+	}
+	l.mu.Unlock()
+	if w == nil {
+		return
+	}
+	if l.dialling.Err() != nil { // Close may have found no connection to end
+		l.Leave(w)
+		return
+	}
+	if err := l.start(w); err != nil {
+		l.noteCause(s, err)
+		l.Leave(w)
+	}
+	select {
+	case <-w.hasSession:
+		if err := l.authenticate(w); err != nil {
+			w.lose(err)
+		} else {
+			l.open(w)
+		}
+	case <-w.dead:
+	}
+	<-w.dead
+}
+
+// dial opens a connection. It pauses first, for longer with each attempt that led to no reply to a request.
+func (l *Link) dial(s *server) (*Wire, error) {
+	l.mu.Lock()
+	share, t := l.shareLocked(), l.timesLocked()
+	l.failures++
+	failures := l.failures
+	l.mu.Unlock()
+	if failures > 1 && !backoff.Sleep(l.dialling, backoff.Jittered(dialDelay(failures-1, t.Redial)), nil) {
+		return nil, driver.ErrClosed
+	}
+	ctx, cancel := context.WithTimeout(l.dialling, share)
+	defer cancel()
+	conn, err := l.reach(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return newWire(conn, l, s, share), nil
+}
+
+// authenticate presents the credentials.
+func (l *Link) authenticate(w *Wire) error {
+	l.mu.Lock()
+	all := l.auth
+	l.mu.Unlock()
+	limit := time.AfterFunc(l.Times().Answer, func() { w.lose(fmt.Errorf("%s: %w", w.server, errSilent)) })
+	defer limit.Stop()
+	for _, a := range all {
+		if err := w.conn.AddAuth(a.Scheme, []byte(a.Credentials)); err != nil {
+			err = fmt.Errorf("%s: %w", w.server, StepError("authenticate with", a.Scheme, err))
+			if !transient(err) {
+				l.noteCause(w.server, err)
+			}
+			return err
 		}
 	}
-	l.mu.Lock()
-	l.admitted = true
-	s := l.session
-	l.mu.Unlock()
-	if s != nil {
-		l.config.Reopened(s)
-	}
 	return nil
+}
+
+// mostAuth is how many credentials the link keeps besides the configured ones.
+const mostAuth = 32
+
+// keepAuth has a credential that a server has accepted presented on later connections too. The newest are kept.
+func (l *Link) keepAuth(a Auth) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.auth, a) {
+		return
+	}
+	configured := len(l.config.Auth)
+	added := append(slices.Clone(l.auth[configured:]), a)
+	l.auth = append(slices.Clip(l.config.Auth), added[max(0, len(added)-mostAuth):]...)
+}
+
+// open lets calls through on a connection.
+func (l *Link) open(w *Wire) {
+	l.mu.Lock()
+	s := l.session
+	if l.wire != w || s == nil {
+		l.mu.Unlock()
+		return
+	}
+	l.conn, l.isOpen, l.admitted, l.lastErr = w.conn, true, true, nil
+	close(l.gate)
+	l.config.Connected(true)
+	l.mu.Unlock()
+	l.config.Reopened(s)
+	if s.grown.Load() {
+		l.endGrown(w, s)
+	}
+	l.watches.renew(w)
+}
+
+// shutLocked makes calls wait.
+func (l *Link) shutLocked() {
+	if l.isOpen {
+		l.isOpen, l.usedLast = false, l.host.Now()
+		l.gate = make(chan struct{})
+		l.config.Connected(false)
+	}
+}
+
+// lost is called when a connection has ended, perhaps more than once.
+func (l *Link) lost(w *Wire, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wire != w {
+		return
+	}
+	l.wire, l.lastErr = nil, err
+	l.shutLocked()
 }
 
 // FindChroot fails if the chroot does not exist. The sync makes a server that is behind
@@ -84,7 +175,7 @@ func (l *Link) FindChroot(ctx context.Context, chroot string) error {
 			return err
 		}
 		node, err := l.Get(ctx, chroot)
-		if err == nil && node.Stat.EphemeralOwner != 0 { // an ephemeral one: that it is a container or TTL node no server says (DataNode.copyStat)
+		if err == nil && node.Stat.EphemeralOwner != 0 { // servers do not tell containers and TTL nodes (DataNode.copyStat)
 			l.host.Logger().Warn("the chroot is no persistent znode, and may be removed", "path", chroot)
 		}
 		return err
@@ -102,37 +193,6 @@ func NoChroot(chroot string) error {
 	return driver.Invalid("servers", "the chroot %q does not exist: make the znode first", chroot)
 }
 
-// dial opens one connection for go-zookeeper. The delay between attempts is here, where closing
-// ends it, and grows while none has led to more than a greeting: a server, or what stands
-// before it, may hang up on all who have been greeted.
-func (l *Link) dial(protocol, _ string, _ time.Duration) (net.Conn, error) {
-	l.mu.Lock()
-	s, share, t := l.target, l.shareLocked(), l.timesLocked()
-	l.failures++
-	failures := l.failures
-	l.mu.Unlock()
-	if failures > 1 && !backoff.Sleep(l.dialling, backoff.Jittered(dialDelay(failures-1, t.Redial)), nil) {
-		return nil, driver.ErrClosed
-	}
-	ctx, cancel := context.WithTimeout(l.dialling, share)
-	defer cancel()
-	conn, err := l.reach(ctx, protocol, s)
-	if err != nil {
-		l.mu.Lock()
-		l.lastErr = err
-		l.mu.Unlock()
-		return nil, err
-	}
-	w := newWire(newBuffered(conn), l, share)
-	w.server = s
-	l.connected(w)
-	if l.dialling.Err() != nil { // since before hangUp could see it
-		l.Leave(w)
-		return nil, driver.ErrClosed
-	}
-	return w, nil
-}
-
 // timesLocked are the times of the session, or of the one that is wanted.
 func (l *Link) timesLocked() *zktimes.Times {
 	if l.session != nil {
@@ -142,11 +202,11 @@ func (l *Link) timesLocked() *zktimes.Times {
 }
 
 // reach opens a connection to a server.
-func (l *Link) reach(ctx context.Context, protocol string, s *server) (net.Conn, error) {
+func (l *Link) reach(ctx context.Context, s *server) (net.Conn, error) {
 	if s.at == "" {
 		return nil, s.cause
 	}
-	conn, err := network.Dial(ctx, protocol, s.at)
+	conn, err := network.Dial(ctx, "tcp", s.at)
 	if err != nil {
 		l.noteCause(s, err)
 		return nil, err
@@ -156,7 +216,7 @@ func (l *Link) reach(ctx context.Context, protocol string, s *server) (net.Conn,
 	}
 	conn, err = handshake(ctx, conn, l.config.TLS, s.name)
 	if err != nil {
-		return nil, l.unanswered(ctx, s, err)
+		return nil, l.unanswered(s, err)
 	}
 	return conn, nil
 }

@@ -1,30 +1,18 @@
-// Package zkconn is zklock's connection to an ensemble. It knows nothing of locks.
+// Package zkconn is zklock's connection to an ensemble. It does not know locks.
 //
-// A [Link] has one ZooKeeper session at a time, through go-zookeeper, and adds what a lock needs and that does not give:
+// A [Link] has one ZooKeeper session at a time, and one connection at a time, through go-zookeeper. It adds what a lock needs and
+// go-zookeeper does not give:
 //
-//   - The lease of each [Session]: until when the servers are known to keep it. The link reads along on the
-//     connection, and takes for proof only what is one (trust.go).
-//   - Calls that wait for a connection, and are made again where that helps ([Link.Retry]); what has come of them,
-//     if that can be known; and in which session they were made ([Link.InSession]).
+//   - The lease of each [Session]: until when the servers are known to keep the session. The link reads along on the
+//     connection; trust.go says which replies prove what.
+//   - Calls that wait for a connection, and are repeated where that helps ([Link.Retry]).
 //   - The czxid of each znode that it creates, which is in the header of the reply (reply.go).
-//   - One watch of a kind for each znode, however many wait for it. The znodes of [Link.Watch] are read again after each
-//     reconnection. Those that only [Link.WatchOwn] watches are not.
+//   - One watch of a kind for each znode, shared by all callers. The link sets watches again on the next connection, by
+//     reads that show what has happened meanwhile (watch.go).
 //   - Group commit of the creations and deletions of many callers (batch.go).
 //   - The end of a session, which is confirmed or an error ([Link.EndSession]).
 //
-// What it assumes of go-zookeeper, and how it copes with that, is in gozookeeper.go.
-//
-// # States
-//
-// By its newest connection, a link is in one of four states, and calls are made in the last one only. The picture is
-// docs/pictures/zk-connection.svg.
-//
-//	down     -> dialled   a connection was opened                      dial
-//	dialled  -> joined    a server has given a session, new or resumed joined
-//	joined   -> open      go-zookeeper has renewed its watches         opened
-//	any      -> down      the connection is lost, or was left          lost
-//
-// A server that says that the session is over gives none: the link stays dialled until it hangs up. Sessions come and go with
-// that: the present one begins when a server gives it, and ends when a server says so, or gives another, or when its
-// timeout has grown by so much that the link leaves it (leave.go).
+// For each connection the link dials a server (dial.go) and makes a [Wire] and a zk.Conn (gozookeeper.go). The wire sends the link's
+// request for a session (session.go). When the server has given the session, the link presents the credentials, lets
+// calls through, and sets the watches again. When the connection ends, calls wait, and the link dials the next server.
 package zkconn

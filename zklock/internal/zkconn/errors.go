@@ -25,12 +25,13 @@ var errCreatedBefore = errors.New("the server says that the znode had been creat
 // ErrSlow is why a session cannot be proven to be alive: its answers take too long for that.
 var ErrSlow = errors.New("answers are too slow for the session timeout")
 
-// errNotRewatched is why a connection is left whose server would not set the watches again that there were on
-// the one before: what happens to a znode would not be heard.
-var errNotRewatched = errors.New("the server has refused to watch what was watched before")
+// errSilent is why the link leaves a server.
+var errSilent = errors.New("the server does not answer the credentials")
 
-// errNotEnded is why a connection is left whose server does not confirm the end of the session.
-var errNotEnded = errors.New("the server has not ended the session")
+// errNotEnded is why the end of a session is not confirmed.
+var errNotEnded = errors.New("no server has confirmed the end of the session")
+
+const codeSessionExpired = -112
 
 // NotSent reports whether a request is known not to have reached a server.
 func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }

@@ -2,74 +2,104 @@ package zkconn
 
 import (
 	"context"
-	"sync"
+	"net"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
-// What is assumed of go-zookeeper 1.0.4, beyond its documentation. TestGoZooKeeper has a case for each, by the same name, against the
-// version in go.mod; after an upgrade it tells which of them has changed.
+// Each connection has a zk.Conn of its own, which ends with the connection. So go-zookeeper never reconnects: it repeats no
+// credentials, renews no watches, and never runs a request in another session.
 //
-//	frames       It writes each frame by one Write, and reads the length of a frame by a Read of its own. See wire.go.
-//	session-id   It stores the id of a session before it sends anything under it, and before it reports the session. See InSession.
-//	later        What it is handed without a connection it sends on the next one, in whatever session that has. See batches.drop.
-//	answers      When a connection ends, it answers all that it has sent there, and when it is closed, all that it was handed.
-//	order        It reports an event before it answers what was answered after it. See own znodes: Owner.
-//	renewal      After a reconnection it renews all watches that it has, from the zxid of the last reply on, and by one request if they
-//	             are few; it hands itself that request and does not wait for it. See opened, and settle.
-//	unrenewed    If a server refuses that, it goes on as if nothing had happened. See errNotRewatched.
-//	credentials  After a reconnection it sends credentials before anything else, and waits for their answers. See settle.
-//	twice        A request that it cannot write it answers twice; credentials, which have room for one answer, make it stand still for
-//	             ever. So a Write never fails, but for the first: see Wire.Write.
-//	expired      When it is told that its session is over, it reports so, drops all watches, and leaves the connection open. See Wire.Read.
-//	rounds       It looks whether it is to be closed only between two rounds of servers, and pauses for a second there. See ring.
-//	unsent       It answers what it has not sent as a round ends, and not when it stops. See ring.rest.
-//	closing      It asks a server to end the session when it is closed, last of all, and begins no session after that. See EndSession.
-//	unnamed      It makes an error of a code that it does not know, and says so by a text. See named.
+// The link assumes this of go-zookeeper 1.0.4, beyond its documentation. TestGoZooKeeper has a case for each, by the same name.
+//
+//	frames    It writes each frame by one Write. See wire.go.
+//	session   It reports the session before it sends a request in it. See Link.visit.
+//	answers   When a connection ends, it fails all requests that it has sent there; when it is closed, all that it was handed.
+//	order     It reports an event before it answers what was answered after it. See Owner.
+//	rounds    It looks whether it is to be closed only between two rounds of servers. See onlyServer.
+//	closing   It asks a server to end the session when it is closed, and sends nothing after that. See Link.endOn.
+//	unnamed   It makes an error with a fixed text of a code that it does not know. See named.
 
-// ring is a zk.HostProvider for which the link picks the server. It leaves the delays to dial.
-type ring struct {
-	servers []string
-	pick    func() string // nil: the first, always
-	closing context.Context
-
-	rests    chan struct{}   // closed when go-zookeeper wants a server, and is to be given none; nil if nobody waits for that
-	restOnce sync.Once       // for that
-	quitting <-chan struct{} // closed as it is told to quit
-}
-
-func (r *ring) Init(servers []string) error {
-	r.servers = servers
+// start hands a connection to a new zk.Conn, which sends the request for a session.
+func (l *Link) start(w *Wire) error {
+	provider := &onlyServer{again: make(chan struct{}), quit: make(chan struct{})}
+	conn, events, err := zk.Connect(
+		[]string{w.server.at}, l.config.SessionTimeout,
+		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return w, nil }),
+		zk.WithHostProvider(provider),
+		zk.WithEventCallback(func(e zk.Event) { l.onEvent(w, e) }),
+		zk.WithLogger(discard{}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		return err
+	}
+	w.conn = conn
+	stopped := make(chan struct{})
+	l.tasks.Go(func(context.Context) {
+		defer close(stopped)
+		for range events { // onEvent has seen them
+		}
+	})
+	l.tasks.Go(func(context.Context) {
+		select {
+		case <-provider.again:
+			close(provider.quit)
+			w.closeConn()
+		case <-stopped:
+		}
+	})
 	return nil
 }
 
-func (r *ring) Len() int { return len(r.servers) }
-
-// Next returns the next server. Saying that a round is over makes go-zookeeper
-// look whether it is being closed, which it does nowhere else.
-func (r *ring) Next() (server string, roundOver bool) {
-	server = r.servers[0]
-	roundOver = r.closing.Err() != nil
-	switch {
-	case roundOver && r.rests != nil:
-		r.rest()
-	case r.pick != nil:
-		server = r.pick()
+// closeConn closes the zk.Conn, which asks the server to end the session. Only the first call does that, and waits for the reply.
+func (w *Wire) closeConn() {
+	if w.closed.CompareAndSwap(false, true) {
+		w.conn.Close()
 	}
-	return server, roundOver
 }
 
-// rest returns when go-zookeeper has been handed the end of the session. It then answers that, as all that it has not sent, before it
-// stops. If that came later, nobody would answer it, and zk.Conn.Close waits for a second.
-func (r *ring) rest() {
-	r.restOnce.Do(func() { close(r.rests) })
-	<-r.quitting
-	time.Sleep(handTime)
+// onEvent takes an event of go-zookeeper. It runs on go-zookeeper's goroutines, sometimes with its locks held, so it neither
+// blocks nor calls back.
+func (l *Link) onEvent(w *Wire, event zk.Event) {
+	switch {
+	case event.Type == zk.EventSession && event.State == zk.StateHasSession:
+		close(w.hasSession)
+	case event.Type == zk.EventSession && event.State == zk.StateExpired:
+		_ = w.Close() // go-zookeeper leaves it open
+	case event.Type != zk.EventSession && event.Type != zk.EventNotWatching && l.Wire() == w:
+		l.watches.fire(event.Path, event.Type)
+	}
+}
+
+// onlyServer is a zk.HostProvider that has go-zookeeper connect once.
+type onlyServer struct {
+	used  bool
+	again chan struct{} // closed when go-zookeeper wants to connect again
+	quit  chan struct{} // closed when the zk.Conn is about to be closed
+}
+
+func (o *onlyServer) Init([]string) error { return nil }
+func (o *onlyServer) Len() int            { return 1 }
+func (o *onlyServer) Connected()          {}
+
+// Next returns the server once. After that it waits until the zk.Conn is closed, and ends a round: go-zookeeper then looks whether
+// it is closed, and fails what it was handed and has not sent. Without the pause, zk.Conn.Close could hand over its request after
+// that, and would wait for the reply for a second.
+func (o *onlyServer) Next() (server string, roundOver bool) {
+	if o.used {
+		close(o.again)
+		<-o.quit
+		time.Sleep(handTime)
+		return "", true
+	}
+	o.used = true
+	return "", false
 }
 
 // handTime is long for what zk.Conn.Close does before it waits.
 const handTime = 5 * time.Millisecond
-
-func (r *ring) Connected() {}
 
 // discard keeps go-zookeeper from writing to stderr.
 type discard struct{}

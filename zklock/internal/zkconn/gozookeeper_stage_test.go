@@ -35,7 +35,6 @@ type alone struct {
 	timeout time.Duration                                    // of the session
 	down    bool                                             // there is no connection
 	ring    zk.HostProvider
-	over    atomic.Bool
 	dials   atomic.Int64
 
 	mu    sync.Mutex
@@ -85,7 +84,7 @@ func (c *noted) Close() error {
 func (a *alone) begin(t *testing.T) {
 	t.Helper()
 	if a.ring == nil {
-		a.ring = &ring{closing: t.Context()}
+		a.ring = &onlyServer{again: make(chan struct{}), quit: make(chan struct{})}
 	}
 	var err error
 	ready := make(chan struct{})
@@ -111,7 +110,13 @@ func (a *alone) begin(t *testing.T) {
 
 // finish ends it.
 func (a *alone) finish() {
-	a.over.Store(true)
+	if o, ok := a.ring.(*onlyServer); ok {
+		select {
+		case <-o.quit:
+		default:
+			close(o.quit)
+		}
+	}
 	for _, c := range a.connections() {
 		_ = c.Conn.Close()
 	}
@@ -135,7 +140,7 @@ func (a *alone) end() {
 func (a *alone) dial(string, string, time.Duration) (net.Conn, error) {
 	time.Sleep(100 * time.Millisecond)
 	a.dials.Add(1)
-	if a.down || a.over.Load() {
+	if a.down {
 		return nil, net.ErrClosed
 	}
 	ours, theirs := net.Pipe()
@@ -171,9 +176,6 @@ func (a *alone) serve(conn net.Conn, number int) {
 		}
 		xid, op := int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[4:]))
 		about := ""
-		if op == opSetWatches {
-			about = fmt.Sprintf(" from %d", int64(binary.BigEndian.Uint64(body[8:])))
-		}
 		a.note("%d %d%s", number, op, about)
 		if a.silent != nil && a.silent(number, op) {
 			continue

@@ -4,147 +4,141 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
+	"io"
+	"math"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Read hands go-zookeeper what the server sends, and reads along: what became of each request, and what that proves.
+// The wire bounds frames before it allocates memory for them: a port that is not a ZooKeeper server's can announce any length
+// ("HTTP" is 1.2 GB). The last bound leaves room for servers with a larger jute.maxbuffer than 1 MB, and for the names of a
+// quarter of a million waiters, which that setting does not limit.
+const (
+	leastGreeting = 20 // bytes of a ConnectResponse with no password
+	mostGreeting  = 256
+	leastReply    = 16 // bytes of a reply's header
+	mostReply     = 16 << 20
+)
+
+// codeTooLong is the error code that the wire gives a reply that is too long. No server has it.
+const codeTooLong = math.MinInt32 + 1
+
+var errTooLong = fmt.Errorf("the reply is longer than the %d MiB that are read: a list of some hundred thousand znodes", mostReply>>20)
+
+// Read hands go-zookeeper what the server sends, a frame after the wire has taken it in.
 func (w *Wire) Read(b []byte) (n int, err error) {
-	switch {
-	case len(w.instead) > 0:
-		n = copy(b, w.instead)
-		w.instead = w.instead[n:]
-	case len(b) == 4 && w.have == 0 && w.rest == 0 && w.greeted():
-		n, err = w.readLength(b)
-	default:
-		n, err = w.Conn.Read(b)
-	}
-	if e := w.scan(b[:n]); e != nil {
-		n, err = 0, e // go-zookeeper must not see the length
-	}
-	if w.sessionOver && w.rest == 0 {
-		w.link.lost(w, zk.ErrSessionExpired)
-		_ = w.Close() // go-zookeeper has read all that there is, and would leave it open
+	if len(w.frame) == 0 {
+		err = w.readFrame()
 	}
 	if err != nil {
-		_ = w.Conn.Close() // or a write that is stuck would keep go-zookeeper from leaving
-		if hungUp(err) && !w.greeted() {
-			w.link.turnedAway()
+		if !w.greeted() {
+			if hungUp(err) {
+				w.link.turnedAway()
+			}
+			err = w.link.unanswered(w.server, err)
 		}
-		w.link.lost(w, w.explain(err))
-		w.die()
+		w.lose(err)
+		return 0, err
 	}
-	return n, err
+	n = copy(b, w.frame)
+	w.frame = w.frame[n:]
+	return n, nil
 }
 
-// scan takes in bytes of the stream of replies, however they are cut. It fails for
-// what cannot be one.
-func (w *Wire) scan(b []byte) error {
-	for len(b) > 0 {
-		if w.rest > 0 {
-			n := min(w.rest, len(b))
-			w.rest -= n
-			b = b[n:]
-			continue
-		}
-		want := 4
-		switch {
-		case w.have >= headerBytes:
-			want = w.headerLength()
-		case w.have >= 4:
-			want = headerBytes
-		}
-		n := copy(w.header[w.have:want], b)
-		w.have += n
-		b = b[n:]
-		if w.have == 4 {
-			if err := w.checkLength(); err != nil {
-				return err
-			}
-		}
-		if w.have >= headerBytes && w.have == w.headerLength() {
-			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(w.have-4), 0
-			if err := w.noteFrame(); err != nil {
-				return err
-			}
-		}
+// readFrame reads a frame and takes it in.
+func (w *Wire) readFrame() error {
+	if w.failed != nil {
+		return w.failed
 	}
-	return nil
+	size, err := w.readLength()
+	if err != nil {
+		return err
+	}
+	if cap(w.buffer) < 4+size {
+		w.buffer = make([]byte, 4+size)
+	}
+	frame := w.buffer[:4+size]
+	binary.BigEndian.PutUint32(frame, uint32(size))
+	if _, err := io.ReadFull(w.reader, frame[4:]); err != nil {
+		return err
+	}
+	if w.failed != nil {
+		binary.BigEndian.PutUint32(frame[16:], uint32(codeTooLong&math.MaxUint32))
+	}
+	if w.greeted() {
+		err = w.noteReply(frame[4:])
+	} else {
+		err = w.noteGreeting(frame[4:])
+	}
+	if err == nil {
+		w.frame = frame
+	}
+	return err
 }
 
-// headerBytes is how much of each frame is taken in, at least, with its length.
-const headerBytes = 20
+// readLength reads the length of a frame. A reply that is too long fails its own request, which is not repeated: go-zookeeper
+// reads only its header, with an error. Then the connection ends, since what follows is not a frame.
+func (w *Wire) readLength() (int, error) {
+	var b [4]byte
+	if _, err := io.ReadFull(w.reader, b[:]); err != nil {
+		return 0, err
+	}
+	size := binary.BigEndian.Uint32(b[:])
+	switch greeted := w.greeted(); {
+	case !greeted && (size < leastGreeting || size > mostGreeting):
+		more, _ := w.reader.Peek(min(mostShown-len(b), w.reader.Buffered()))
+		return 0, stranger(append(b[:], more...))
+	case greeted && size < leastReply:
+		return 0, fmt.Errorf("zookeeper: a reply of %d bytes, which is less than its header", size)
+	case size > mostReply:
+		w.failed = errTooLong
+		return leastReply, nil
+	}
+	return int(size), nil
+}
 
-// mostHeader is how much, of a greeting: what is before the password, and that.
-const mostHeader = 20 + passwordBytes
-
-// headerLength is how much is taken in of the frame whose first headerBytes have been read: all of a greeting that there can be, and
-// the kind of the first result of a transaction.
-func (w *Wire) headerLength() int {
+// greeted reports whether a ZooKeeper server has answered.
+func (w *Wire) greeted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	size := int(binary.BigEndian.Uint32(w.header[:]))
-	if w.trust == nil {
-		return min(4+size, len(w.header))
-	}
-	if r := w.sent[int32(binary.BigEndian.Uint32(w.header[4:]))]; r.op == opMulti && size >= headerBytes {
-		return headerBytes + 4
-	}
-	return headerBytes
-}
-
-// noteFrame takes in a frame of which the header has been read. It fails if
-// go-zookeeper must not see it.
-func (w *Wire) noteFrame() error {
-	if w.greeted() {
-		return w.noteReply(w.header[4:])
-	}
-	return w.noteGreeting(w.header[4:])
+	return w.trust != nil
 }
 
 // noteGreeting takes in the ConnectResponse.
-func (w *Wire) noteGreeting(h []byte) error {
-	timeout, id := int32(binary.BigEndian.Uint32(h[4:])), int64(binary.BigEndian.Uint64(h[8:]))
+func (w *Wire) noteGreeting(b []byte) error {
+	timeout, id := int32(binary.BigEndian.Uint32(b[4:])), int64(binary.BigEndian.Uint64(b[8:]))
 	if id != 0 && timeout <= 0 { // go-zookeeper would panic
-		return &strangerError{what: fmt.Sprintf("it does not speak ZooKeeper's protocol: it gives a session of %d ms", timeout)}
+		return strangerError{fmt.Errorf("it does not speak ZooKeeper's protocol: it gives a session of %d ms", timeout)}
 	}
 	granted := w.link.config.Times(time.Duration(timeout) * time.Millisecond)
 	w.mu.Lock()
 	w.trust = newTrust(granted, w.opening)
-	w.resumeBy(id, h[16:])
 	opening := w.opening
 	w.mu.Unlock()
-	w.sessionOver = id == 0
-	times := w.link.joined(w, id, granted, opening)
+	times, err := w.link.greeted(w, greeting{id, passwordIn(b[16:]), granted, opening})
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silence = times.Silence
+	if w.link.config.AnyAnswer {
+		w.silence = granted.Silence // without heartbeats, go-zookeeper's pings follow each other by the timeout that was granted
+	}
 	return nil
 }
 
 // noteReply takes in a reply, or an event.
-func (w *Wire) noteReply(h []byte) error {
+func (w *Wire) noteReply(b []byte) error {
 	now := w.link.host.Now()
-	xid, zxid := int32(binary.BigEndian.Uint32(h)), int64(binary.BigEndian.Uint64(h[4:]))
-	r, failed, known := w.requestOf(xid, h)
+	zxid, code := int64(binary.BigEndian.Uint64(b[4:])), int32(binary.BigEndian.Uint32(b[12:]))
+	r, failed, known := w.requestOf(b)
 	if !known {
 		return nil
 	}
-	if err := meanings[int32(binary.BigEndian.Uint32(h[12:]))]; errors.Is(err, driver.ErrDenied) {
+	if err := meanings[code]; errors.Is(err, driver.ErrDenied) {
 		w.link.noteCause(w.server, fmt.Errorf("%s: %w", w.server, err))
-	}
-	if r.op == opSetWatches && failed { // go-zookeeper would go on as if nothing had happened
-		return errNotRewatched
-	}
-	if !w.calm && xid != xidPing && r.op != opSetAuth {
-		if !w.settle() {
-			return net.ErrClosed
-		}
-		w.calm = true
 	}
 	shows := r.shows(failed)
 	w.mu.Lock()
@@ -153,18 +147,21 @@ func (w *Wire) noteReply(h []byte) error {
 	if w.link.config.AnyAnswer {
 		renewed, ok = r.sent, shows != nothing
 	}
-	if !w.served && shows > nothing && !failed {
-		w.served = true
-		w.link.serves()
-	}
 	if ok {
 		w.link.renew(w, renewed)
 	}
-	if r.op == opCloseSession {
-		if failed { // also where the session is said to be over: see confirmOver
-			return errNotEnded
-		}
-		close(w.closeConfirmed)
+	if r.op != 0 && zxid > 0 { // not of a ping
+		w.link.saw(w, zxid)
+	}
+	switch {
+	case r.op == opCloseSession && (!failed || code == codeSessionExpired):
+		w.link.sessionOver(w)
+	case failed:
+	case shows > nothing && !w.served:
+		w.served = true
+		w.link.serves()
+	case r.auth != nil:
+		w.link.keepAuth(*r.auth)
 	}
 	if r.create != "" && !failed {
 		w.link.noteCreated(r.create, zxid)
@@ -172,9 +169,10 @@ func (w *Wire) noteReply(h []byte) error {
 	return nil
 }
 
-// requestOf returns the request that a reply is for, and forgets it. known is false if there is none, as for an event.
-func (w *Wire) requestOf(xid int32, h []byte) (r request, failed, known bool) {
-	failed = int32(binary.BigEndian.Uint32(h[12:])) != 0
+// requestOf returns the request that a reply answers, and forgets it. known is false if there is none, as for an event.
+func (w *Wire) requestOf(b []byte) (r request, failed, known bool) {
+	xid := int32(binary.BigEndian.Uint32(b))
+	failed = int32(binary.BigEndian.Uint32(b[12:])) != 0
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -187,35 +185,18 @@ func (w *Wire) requestOf(xid int32, h []byte) (r request, failed, known bool) {
 	default:
 		r, known = w.sent[xid]
 		delete(w.sent, xid)
-		// A transaction that is refused has no error in its header, but members that are errors.
-		refused := int32(binary.BigEndian.Uint32(h[16:])) == -1
+		// The header of a refused transaction has no error. Its members are errors.
+		refused := len(b) >= 20 && int32(binary.BigEndian.Uint32(b[16:])) == -1
 		failed = failed || (r.op == opMulti && refused)
 	}
 	return r, failed, known
 }
 
-// settle keeps a reply from go-zookeeper until it has renewed its watches: it renews them from
-// the zxid of the last reply on, so a reply to a request that the application has sent over the
-// same connection would hide what happened before it. Credentials it sends before its watches.
-// It returns false if the connection ends before: the watches are renewed on the next one.
-func (w *Wire) settle() bool {
-	select {
-	case <-w.settled:
-		return true
-	case <-w.dead:
-	case <-w.link.closing.Done():
-	}
-	return false
-}
-
-// shows returns what a request that was answered proves. A server answers credentials
-// without noting the session.
+// shows returns what a request that was answered proves. A server answers credentials without noting the session, and refuses the
+// requests of a session that is over.
 func (r request) shows(failed bool) proof {
-	switch {
-	case r.op == opSetAuth:
+	if failed || r.op == opSetAuth {
 		return nothing
-	case failed:
-		return heard
 	}
 	switch r.op {
 	case opCreate, opDelete, opSetData, opMulti, opCreateContainer:

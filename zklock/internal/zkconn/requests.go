@@ -11,8 +11,8 @@ import (
 
 // Sync makes the server catch up with the leader, without a transaction.
 func (l *Link) Sync(ctx context.Context, path string) error {
-	return l.do(ctx, "sync", path, func() error {
-		_, err := l.conn.Sync(path)
+	return l.do(ctx, "sync", path, func(conn *zk.Conn) error {
+		_, err := conn.Sync(path)
 		return err
 	})
 }
@@ -26,20 +26,20 @@ func (l *Link) Check(ctx context.Context, path string) error {
 
 // CheckAll is Check for several znodes. If it fails because of one of them, failed is the index of that one; otherwise it is 0.
 func (l *Link) CheckAll(ctx context.Context, paths []string) (failed int, err error) {
-	return call(ctx, l, "check", paths[0], func() (int, error) {
+	return call(ctx, l, "check", paths[0], func(conn *zk.Conn) (int, error) {
 		ops := make([]any, len(paths))
 		for i, path := range paths {
 			ops[i] = &zk.CheckVersionRequest{Path: path, Version: -1}
 		}
-		replies, err := l.conn.Multi(ops...)
+		replies, err := conn.Multi(ops...)
 		return max(0, slices.IndexFunc(replies, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})
 }
 
 // Children lists a znode.
 func (l *Link) Children(ctx context.Context, path string) ([]string, error) {
-	return call(ctx, l, "list", path, func() ([]string, error) {
-		names, _, err := l.conn.Children(path)
+	return call(ctx, l, "list", path, func(conn *zk.Conn) ([]string, error) {
+		names, _, err := conn.Children(path)
 		return names, err
 	})
 }
@@ -51,16 +51,16 @@ type Znode struct {
 }
 
 func (l *Link) Get(ctx context.Context, path string) (Znode, error) {
-	return call(ctx, l, "read", path, func() (Znode, error) {
-		data, stat, err := l.conn.Get(path)
+	return call(ctx, l, "read", path, func(conn *zk.Conn) (Znode, error) {
+		data, stat, err := conn.Get(path)
 		return Znode{data, stat}, err
 	})
 }
 
 // Stat asks for what there is to know of a znode but its data, for which older servers require no permission.
 func (l *Link) Stat(ctx context.Context, path string) (*zk.Stat, error) {
-	return call(ctx, l, "look for", path, func() (*zk.Stat, error) {
-		exists, stat, err := l.conn.Exists(path)
+	return call(ctx, l, "look for", path, func(conn *zk.Conn) (*zk.Stat, error) {
+		exists, stat, err := conn.Exists(path)
 		if err == nil && !exists {
 			err = zk.ErrNoNode
 		}
@@ -68,20 +68,17 @@ func (l *Link) Stat(ctx context.Context, path string) (*zk.Stat, error) {
 	})
 }
 
-// Set writes to a znode if it has that version. ended, which is called also if ctx has ended
-// by then, hears what came of it.
-func (l *Link) Set(ctx context.Context, path string, data []byte, version int32, ended func(error)) (*zk.Stat, error) {
-	return call(ctx, l, "write", path, func() (*zk.Stat, error) {
-		stat, err := l.conn.Set(path, data, version)
-		ended(err)
-		return stat, err
+// Set writes to a znode if it has that version.
+func (l *Link) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	return call(ctx, l, "write", path, func(conn *zk.Conn) (*zk.Stat, error) {
+		return conn.Set(path, data, version)
 	})
 }
 
 // Transact carries out a transaction. step and path say, in errors, what it is for.
 func (l *Link) Transact(ctx context.Context, step, path string, ops ...any) error {
-	return l.do(ctx, step, path, func() error {
-		_, err := l.conn.Multi(ops...)
+	return l.do(ctx, step, path, func(conn *zk.Conn) error {
+		_, err := conn.Multi(ops...)
 		return err
 	})
 }
@@ -99,12 +96,13 @@ func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) 
 	}
 }
 
-// CreateParent creates a znode that does not end with the session. ended is as for Set.
+// CreateParent creates a znode that does not end with the session. ended gets the outcome of a request that was sent, even after the
+// end of ctx.
 func (l *Link) CreateParent(ctx context.Context, path string, ended func(error)) error {
-	return l.do(ctx, "create parent", path, func() error {
-		create, kind := l.conn.CreateContainer, int32(zk.FlagContainer)
+	return l.do(ctx, "create parent", path, func(conn *zk.Conn) error {
+		create, kind := conn.CreateContainer, int32(zk.FlagContainer)
 		if l.config.PersistentParents {
-			create, kind = l.conn.Create, zk.FlagPersistent
+			create, kind = conn.Create, zk.FlagPersistent
 		}
 		_, err := create(path, []byte{}, kind, l.config.ParentACL) // kazoo's Semaphore fails where there is no data
 		ended(err)
@@ -120,15 +118,15 @@ type Listing struct {
 }
 
 // list blocks for as long as go-zookeeper does.
-func (l *Link) list(path string) (one Listing) {
-	one.Names, one.Stat, one.Err = l.conn.Children(path)
+func list(conn *zk.Conn, path string) (one Listing) {
+	one.Names, one.Stat, one.Err = conn.Children(path)
 	return one
 }
 
 // List lists a znode.
 func (l *Link) List(ctx context.Context, path string) (Listing, error) {
-	return call(ctx, l, "list", path, func() (Listing, error) {
-		one := l.list(path)
+	return call(ctx, l, "list", path, func(conn *zk.Conn) (Listing, error) {
+		one := list(conn, path)
 		return one, one.Err
 	})
 }

@@ -84,12 +84,12 @@ func lookUp(ctx context.Context, name string) ([]string, error) {
 // next returns the server to dial: the one that was dialled longest ago, so that no order of a resolver's answers keeps a server from
 // its turn. Names are resolved when all servers have been dialled, and when the last connection has served: it may have lasted for days.
 // Connect fails when all servers have been dialled and none of them will ever give a session, and after its last round.
-func (l *Link) next() string {
+func (l *Link) next() *server {
 	l.mu.Lock()
-	due, inVain := l.left <= 0 || l.failures == 0, l.left <= 0 && len(l.servers) > 0 && !l.admitted
+	due, inVain := l.unvisited <= 0 || l.failures == 0, l.unvisited <= 0 && len(l.servers) > 0 && !l.admitted
 	if inVain {
 		l.rounds++
-		mayServe := func(s *server) bool { return !errors.As(s.cause, new(*strangerError)) }
+		mayServe := func(s *server) bool { return !errors.As(s.cause, new(strangerError)) }
 		if l.rounds == l.config.Rounds || !slices.ContainsFunc(l.servers, mayServe) {
 			l.giveUp()
 		}
@@ -104,13 +104,13 @@ func (l *Link) next() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if due {
-		l.left = len(l.servers)
+		l.unvisited = len(l.servers)
 	}
-	l.left--
+	l.unvisited--
 	l.turns++
-	l.target = slices.MinFunc(l.servers, func(a, b *server) int { return cmp.Compare(a.turn, b.turn) })
-	l.target.turn = l.turns
-	return cmp.Or(l.target.at, l.target.name)
+	s := slices.MinFunc(l.servers, func(a, b *server) int { return cmp.Compare(a.turn, b.turn) })
+	s.turn = l.turns
+	return s
 }
 
 // shareLocked is how long the next server may take to connect, and again to give a session. A first round over all takes half a session

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,8 @@ func namesLink(t *testing.T, n names, hosts ...string) *Link {
 func turn(l *Link, times int) string {
 	var dialled []string
 	for range times {
-		host, _, _ := net.SplitHostPort(l.next())
+		s := l.next()
+		host, _, _ := net.SplitHostPort(cmp.Or(s.at, s.name))
 		dialled = append(dialled, host)
 		l.failures++
 	}

@@ -1,40 +1,29 @@
 package zkconn
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/jute"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
-// Session is one ZooKeeper session. A link has several in its life, one after
-// the other.
+// Session is one ZooKeeper session.
 //
-// Its timeout is negotiated anew whenever it is resumed, with the limits of the
-// server that resumes it, and from then on the leader counts by the new one. But
-// it may still come to count by an earlier one: a table of the server before, with
-// the session and the timeout that it had there, can be late on its way to the
-// leader, which then moves the end of the session, to an earlier moment if that
-// timeout is shorter; and a new leader begins with the timeout that the session was
-// made with. So the lease goes by the shortest that the session has had, and all
-// that has to be done before it ends does too.
+// Each server that resumes the session negotiates its timeout anew, and the leader counts by the new one. But the leader may
+// return to an earlier timeout: a late table of the former server still has it, and a new leader begins with the first one.
+// So the lease, and all that has to be done before it ends, goes by the shortest timeout that the session has had.
 type Session struct {
 	ID    int64
 	Lease *driver.Lease
 
 	shortest atomic.Pointer[zktimes.Times]
-
-	left     atomic.Bool
-	greeting []byte // a ConnectRequest that resumes it, as of the last time that it was; guarded by the link's mutex
+	grown    atomic.Bool // the timeout is too long by now for the lease to be renewed
+	password []byte      // guarded by the link's mutex
 }
-
-// Left reports whether the client has given the session up while the servers have not: its znodes are there
-// until they do.
-func (s *Session) Left() bool { return s.left.Load() }
 
 // NewSession makes a session that begins.
 func NewSession(id int64, lease *driver.Lease, t *zktimes.Times) *Session {
@@ -43,131 +32,147 @@ func NewSession(id int64, lease *driver.Lease, t *zktimes.Times) *Session {
 	return s
 }
 
-// Times are those of the shortest timeout that was negotiated for this session.
+// Times returns the times of the shortest timeout that was negotiated for this session.
 func (s *Session) Times() *zktimes.Times { return s.shortest.Load() }
 
-// joined is called by the reader of a connection when a server has answered: by
-// a session, new or resumed, or by 0 for one that has ended. sent is when it was
-// asked, granted the times of the timeout that it gave. Nothing else on the connection counts
-// before that. It returns the times that the session goes by.
-func (l *Link) joined(w *Wire, id int64, granted *zktimes.Times, sent driver.Instant) *zktimes.Times {
-	timeout := granted.Session
+// greeting is a server's ConnectResponse.
+type greeting struct {
+	session  int64 // 0 if the session that the client asked for is over
+	password []byte
+	granted  *zktimes.Times
+	asked    driver.Instant // when the client sent the ConnectRequest
+}
+
+// greeted takes in a greeting, before anything else on the connection counts. It returns the times of the session.
+func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
+	if g.session == 0 {
+		l.sessionOver(w)
+		return g.granted, nil
+	}
+	timeout := g.granted.Session
 	l.mu.Lock()
-	l.refusals = 0
-	var old *Session
-	if l.session != nil && l.session.ID != id {
-		old = l.saidOverLocked()
+	begins := l.session == nil
+	if begins && (l.wire != w || l.ending) || !begins && l.session.ID != g.session {
+		l.mu.Unlock()
+		l.sessionOver(w)
+		return nil, errOtherSession
 	}
-	begun := id != 0 && l.session == nil
-	if begun {
-		l.forgetEndedLocked()
-		l.session = NewSession(id, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), granted)
-	}
-	if id != 0 {
-		l.times = granted
-	}
-	if l.wire == w && id != 0 { // it may have been left already
-		l.enterLocked(joined)
+	l.refusals, l.usedLast = 0, l.host.Now()
+	l.times = g.granted
+	if begins {
+		l.session = NewSession(g.session, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), g.granted)
 	}
 	s := l.session
-	if s != nil {
-		s.greeting = w.greeting
-	}
-	leaves := false
-	if s != nil && !begun {
-		if timeout < s.Times().Session {
-			s.shortest.Store(granted)
-		}
-		if leaves = timeout > s.Times().Longest && !l.config.AnyAnswer; leaves {
-			l.leaveLocked(s, timeout)
-		}
-	}
+	s.password = g.password
 	l.mu.Unlock()
-	if s != nil && !begun {
-		s.Lease.Limit(sent, timeout)
+	if timeout < s.Times().Session {
+		s.shortest.Store(g.granted)
 	}
-	if old != nil {
-		old.Lease.End(driver.ErrSessionExpired)
-	}
-	// That it was resumed proves nothing yet: see trust.
-	if begun || (s != nil && l.config.AnyAnswer) {
-		s.Lease.Renew(sent)
-	}
-	// A handler may ask the client, and this is its reader.
-	if asked := l.config.SessionTimeout.Truncate(time.Millisecond); begun && timeout != asked {
-		l.tasks.Go(func(context.Context) {
-			l.host.Logger().Warn("the servers grant another session timeout than was asked for", "asked", asked, "granted", timeout)
+	switch {
+	case !begins:
+		s.Lease.Limit(g.asked, timeout) // resuming the session renews nothing yet: see trust
+	case timeout != l.config.SessionTimeout.Truncate(time.Millisecond):
+		l.tasks.Go(func(context.Context) { // a log handler may call the client, and this is the reader of the connection
+			l.host.Logger().Warn("the servers grant another session timeout than was asked for",
+				"asked", l.config.SessionTimeout, "granted", timeout)
 		})
 	}
-	if leaves {
+	s.grown.Store(timeout > s.Times().Longest && !l.config.AnyAnswer)
+	if begins || l.config.AnyAnswer {
+		s.Lease.Renew(g.asked)
+	}
+	return s.Times(), nil
+}
+
+// errOtherSession is why the link leaves a server that gives a session which the link did not ask for, or not on this connection any more.
+var errOtherSession = errors.New("the server gives a session that was not asked for")
+
+// endGrown ends a session whose timeout has grown so much that its lease cannot be renewed, when the lease is over.
+func (l *Link) endGrown(w *Wire, s *Session) {
+	left := s.Lease.Deadline().Sub(l.host.Now().Mono)
+	l.host.AfterFunc(max(left, 0), func() {
 		l.tasks.Go(func(context.Context) {
-			l.host.Logger().Info("the session timeout has grown: a new session begins")
+			if w == l.Usable() {
+				l.host.Logger().Info("the session timeout has grown: a new session begins")
+				_ = l.endOn(w.alive, w)
+			}
 		})
-		l.Leave(w)
-	}
-	if s == nil {
-		return granted
-	}
-	return s.Times()
+	})
 }
 
-const passwordBytes = 16
-
-// resumeBy makes the greeting one that resumes the session which the answer gives: by its id, and its password. With the wire's mutex.
-func (w *Wire) resumeBy(id int64, password []byte) {
-	const session, length = 20, 28
-	if len(w.greeting) < length+4+passwordBytes || binary.BigEndian.Uint32(password) != passwordBytes {
-		return // there is none, as of a session that has ended
+// sessionOver is called when a server says on connection w that the session is over: it has expired, or the client has ended it.
+func (l *Link) sessionOver(w *Wire) {
+	if s := l.forget(w); s != nil {
+		s.Lease.End(driver.ErrSessionExpired)
+		l.watches.end()
 	}
-	b := bytes.Clone(w.greeting)
-	binary.BigEndian.PutUint64(b[session:], uint64(id))
-	copy(b[length:], password[:4+passwordBytes])
-	w.greeting = b
 }
 
-// rewriteConnect returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
-// to last for as long as the user wants; go-zookeeper goes on asking for what it
-// got last. And a session that it is not to resume is asked for with another
-// password, which makes any server say that it is over.
-//
-// A server that has seen less than the client hangs up, so that the client finds another one. Where all
-// do, for longer than the session can last, they have lost their data, or have been given older data:
-// then the client says that it has seen nothing, and hears that its session is over.
-//
-// The request is: length int32, protocol int32, zxid int64, timeout int32, session
-// int64, password.
-func (l *Link) rewriteConnect(b []byte) []byte {
-	const zxid, timeout, session, password = 8, 16, 20, 32
-	if len(b) <= password {
-		return b
-	}
+// forget makes the link begin a new session on its next connection, and returns the former session. Connection w must be the newest.
+func (l *Link) forget(w *Wire) *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b = bytes.Clone(b)
-	id := int64(binary.BigEndian.Uint64(b[session:]))
-	switch _, ends := l.toEnd[id]; {
-	case id == 0:
-		binary.BigEndian.PutUint32(b[timeout:], uint32(l.config.SessionTimeout.Milliseconds()))
-	case ends:
-		b[password] ^= 0xff
-		binary.BigEndian.PutUint64(b[zxid:], 0)
-	case l.outlivedLocked():
-		binary.BigEndian.PutUint64(b[zxid:], 0)
+	s := l.session
+	if l.wire != w || s == nil {
+		return nil
 	}
-	return b
+	l.session, l.refusals = nil, 0
+	l.lastZxid = 0
+	l.shutLocked()
+	if l.ending {
+		l.noMore()
+	}
+	return s
 }
 
-// turnedAway is called when a server has hung up instead of greeting.
+// passwordBytes is the length of a session's password.
+const passwordBytes = 16
+
+// connectRequest returns the request for a session: the present one, or a new one.
+//
+// A server that has seen less than the client closes the connection, and the client finds another one. If all servers do that
+// for longer than the session can last, their data was lost or replaced: then the client says that it has seen nothing.
+func (l *Link) connectRequest() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, zxid, timeout, password := int64(0), l.lastZxid, l.config.SessionTimeout, make([]byte, passwordBytes)
+	if s := l.session; s != nil {
+		id, timeout, password = s.ID, s.Times().Session, s.password
+		if l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.usedLast) > 2*timeout {
+			zxid = 0
+		}
+	}
+	return jute.Frame(func(e *jute.Encoder) {
+		e.Int32(0)
+		e.Int64(zxid)
+		e.Int32(int32(timeout.Milliseconds()))
+		e.Int64(id)
+		e.Bytes(password)
+	})
+}
+
+// passwordIn returns the password at the beginning of b; zeros if there is none.
+func passwordIn(b []byte) []byte {
+	d := jute.Decoder{Rest: b}
+	password := make([]byte, passwordBytes)
+	copy(password, d.Bytes())
+	return password
+}
+
+// turnedAway notes that a server has closed a connection before a greeting.
 func (l *Link) turnedAway() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusals++
 }
 
-// outlivedLocked reports whether the client has seen more than the servers have: each of them has turned
-// it away twice, and nobody can have kept the session alive.
-func (l *Link) outlivedLocked() bool {
-	return l.session != nil && l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.joinedLast) > 2*l.session.Times().Session
+// saw notes the zxid of a reply. A reply that comes late on a former connection may belong to another history of the servers.
+func (l *Link) saw(w *Wire, zxid int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wire == w {
+		l.lastZxid = zxid
+	}
 }
 
 // renew is called when the leader is known to have heard of the session after a moment.
@@ -178,17 +183,7 @@ func (l *Link) renew(w *Wire, at driver.Instant) {
 		s = nil
 	}
 	l.mu.Unlock()
-	if s != nil {
+	if s != nil && !s.grown.Load() {
 		s.Lease.Renew(at)
-	}
-}
-
-// expired is called when the server has declared the session to be over.
-func (l *Link) expired() {
-	l.mu.Lock()
-	s := l.saidOverLocked()
-	l.mu.Unlock()
-	if s != nil {
-		s.Lease.End(driver.ErrSessionExpired)
 	}
 }

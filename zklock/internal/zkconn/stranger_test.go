@@ -1,8 +1,10 @@
 package zkconn
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -122,23 +124,66 @@ func TestStrangersAmongServers(t *testing.T) {
 	}
 }
 
-// TestReplyTooLong checks that lengths are bounded after the handshake, too, and long replies are read.
+// TestReplyTooLong: the wire bounds lengths after the greeting, too, and reads long replies. A reply that is too long fails its own
+// request, and then the connection ends.
 func TestReplyTooLong(t *testing.T) {
 	for _, c := range []struct {
-		size uint32
-		ok   bool
-	}{{leastReply - 1, false}, {leastReply, true}, {mostReply, true}, {mostReply + 1, false}, {1<<32 - 1, false}} {
+		size int
+		code int32 // of the reply that go-zookeeper gets
+		fail bool
+	}{
+		{size: leastReply - 1, fail: true},
+		{size: leastReply},
+		{size: mostReply},
+		{size: mostReply + 1, code: codeTooLong},
+		{size: 1<<32 - 1, code: codeTooLong},
+	} {
 		l, _ := testLink(t, Config{})
-		w := settledWire(nil, l, time.Second)
-		l.connected(w)
-		w.noteRequest(zktest.ConnectRequest())
-		if err := w.scan(zktest.ConnectResponse(4000, 7)); err != nil {
+		conn := &scripted{}
+		w := newestWire(l, conn, time.Second)
+		w.begins()
+		if err := feed(w, zktest.ConnectResponse(4000, 7)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.scan([]byte{byte(c.size >> 24), byte(c.size >> 16), byte(c.size >> 8), byte(c.size)}); (err == nil) != c.ok {
-			t.Errorf("a length of %d: %v", c.size, err)
+		w.noteRequest(clientRequest(1, 12, "/q"))
+		conn.in = append(binary.BigEndian.AppendUint32(nil, uint32(c.size)), make([]byte, min(c.size, mostReply))...)
+		conn.in[7] = 1 // xid
+		err := w.readFrame()
+		if (err != nil) != c.fail || err == nil && int32(binary.BigEndian.Uint32(w.frame[16:])) != c.code {
+			t.Errorf("a length of %d: %v, %x", c.size, err, w.frame[:min(20, len(w.frame))])
+		}
+		if err := w.readFrame(); c.code != 0 && err != errTooLong {
+			t.Errorf("behind a length of %d: %v", c.size, err)
 		}
 	}
+}
+
+// FuzzRead checks that no stream of replies makes the wire panic, or hand on more than it has read.
+func FuzzRead(f *testing.F) {
+	greeting := zktest.ConnectResponse(4000, 7)
+	for _, tail := range [][]byte{nil, zktest.Reply(1, 5, 0), zktest.Reply(xidPing, 5, 0), {0, 0, 0, 3, 1}, {0xff, 0xff, 0xff, 0xff}, zktest.Reply(2, 5, 0, int32(-1))} {
+		f.Add(append(bytes.Clone(greeting), tail...))
+		f.Add(append(zktest.ConnectResponse(-1, 7), tail...))
+		f.Add(append(zktest.ConnectResponse(0, 0), tail...))
+	}
+	f.Add(zktest.Frame(int32(0), int32(4000), int64(7), int32(1<<30)))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		l, _ := testLink(t, Config{})
+		w := newestWire(l, &scripted{in: bytes.Clone(stream)}, time.Second)
+		w.begins()
+		w.noteRequest(clientRequest(1, opCreate, "/q"))
+		w.noteRequest(clientRequest(2, opMulti, "/q"))
+		var got []byte
+		for b := make([]byte, 1<<10); ; {
+			n, err := w.Read(b)
+			if got = append(got, b[:n]...); err != nil {
+				break
+			}
+		}
+		if w.failed == nil && !bytes.HasPrefix(stream, got) {
+			t.Errorf("read %x of %x", got, stream)
+		}
+	})
 }
 
 // TestTLSWithAStranger checks that a client with TLS also says what it found at a port.
@@ -175,28 +220,5 @@ func TestTLS_IsConfiguredForEachConnection(t *testing.T) {
 	err := l.Connect(ctx, []string{addr})
 	if ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), "220 mail.example") {
 		t.Errorf("after %d attempts: %v", attempts, err)
-	}
-}
-
-// TestServerOfBothKinds: the client waits for a server without a quorum whose port also speaks TLS.
-func TestServerOfBothKinds(t *testing.T) {
-	secure := httptest.NewTLSServer(nil) // for its certificate
-	defer secure.Close()
-	addr := serving(t, func(conn net.Conn) {
-		b := newBuffered(conn)
-		switch first, _ := b.reader.Peek(4); {
-		case len(first) == 4 && first[0] == 0x16:
-			_, _ = tls.Server(b, secure.TLS).Read(make([]byte, 4)) // the handshake, and a request
-		case string(first) == "srvr":
-			_, _ = io.WriteString(conn, "This ZooKeeper instance is not currently serving requests\n")
-		}
-	})
-	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": {InsecureSkipVerify: true}} {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err := dial(ctx, t, []string{addr}, config)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v, want it to be waited for", name, err)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package zkconn
 import (
 	"cmp"
 	"context"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -50,11 +51,51 @@ func complete(config Config) Config {
 	return config
 }
 
-// reconnect takes a link from the connection that it has, if it has one, to another.
-func reconnect(l *Link, w *Wire) {
+// newestWire makes the newest connection of a link.
+func newestWire(l *Link, conn net.Conn, first time.Duration) *Wire {
 	l.lost(l.Wire(), net.ErrClosed)
-	l.connected(w)
+	w := newWire(conn, l, theServer, first)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wire = w
+	return w
 }
+
+// feed has a wire on a scripted connection read one frame after the other.
+func feed(w *Wire, frames ...[]byte) error {
+	for _, frame := range frames {
+		w.Conn.(interface{ feed([]byte) }).feed(frame)
+		if err := w.readFrame(); err != nil {
+			return err
+		}
+		w.frame = nil
+	}
+	return nil
+}
+
+// scripted is a connection that returns its input and records what is written.
+type scripted struct {
+	net.Conn
+	in, out []byte
+}
+
+func (s *scripted) Read(b []byte) (int, error) {
+	if len(s.in) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, s.in)
+	s.in = s.in[n:]
+	return n, nil
+}
+
+func (s *scripted) Write(b []byte) (int, error) {
+	s.out = append(s.out, b...)
+	return len(b), nil
+}
+
+func (s *scripted) Close() error { return nil }
+
+func (s *scripted) feed(b []byte) { s.in = b }
 
 // connected is a link that has a session of a server.
 func connected(t testing.TB, server *zktest.NodeServer) *Link {
@@ -81,20 +122,3 @@ func testTasks(t *testing.T) *task.Group {
 
 // testSession is a session with the default timeout.
 func testSession(id int64) *Session { return NewSession(id, nil, standard(standardSession)) }
-
-// settledWire makes a wire whose replies are passed on at once.
-func settledWire(conn net.Conn, l *Link, first time.Duration) *Wire {
-	w := newWire(conn, l, first)
-	w.server = theServer
-	w.settleOnce.Do(func() { close(w.settled) })
-	return w
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}

@@ -3,6 +3,7 @@ package zkconn
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -10,27 +11,28 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// recheckers is how many reads are under way at a time after a reconnect.
-const recheckers = 16
+// renewers is how many watches are set again at a time after a reconnect.
+const renewers = 256
 
-// watches has one watch of a kind for each znode that somebody here waits on, shared by all who do. Waiters watch by a data read (GetW):
-// one on a znode that is gone already fails, and so cannot be left behind in the server, as an exists watch would be. The other kinds
-// are for observers of keys that nobody holds. When they have gone, one watch per key is left, until it fires or the connection ends.
+// watches has one watch of each kind per znode, which all waiters of this client share. Waiters watch by a data read (GetW): on a
+// deleted znode it fails and leaves no watch in the server, as an exists watch would. The other kinds serve observers of free keys.
+//
+// A watch ends with its connection. On the next connection the link sets it again, by a read that shows whether anything has
+// happened meanwhile.
 type watches struct {
 	link *Link
 
 	mu     strict.Mutex[strict.Watches]
 	byPath map[watchKey]*Watch
-	kept   map[watchKey]*kept
 }
 
-// watchKey is what a watch is for.
+// watchKey names a watch.
 type watchKey struct {
 	path string
 	kind WatchKind
 }
 
-// WatchKind says what a watch fires for.
+// WatchKind says what fires a watch.
 type WatchKind int
 
 const (
@@ -39,8 +41,7 @@ const (
 	WatchCreation                  // the znode, which is missing, is created
 )
 
-// watchKinds are all kinds for which an event may be.
-var watchKinds = []WatchKind{WatchData, WatchChildren, WatchCreation}
+var allKinds = []WatchKind{WatchData, WatchChildren, WatchCreation}
 
 // firedBy reports whether an event on its znode has used up a watch of this kind.
 func (k WatchKind) firedBy(why zk.EventType) bool {
@@ -55,7 +56,7 @@ func (k WatchKind) firedBy(why zk.EventType) bool {
 	return true
 }
 
-// Watch is one read of a znode, and the first thing that happens to it after.
+// Watch is one read of a znode, and the first thing that happens to the znode after that.
 type Watch struct {
 	Path string
 	Kind WatchKind
@@ -69,25 +70,26 @@ type Watch struct {
 	Why  zk.EventType  // set before that
 
 	// Guarded by the mutex of the watches.
-	owner    Owner // nil, or who created the node
+	owner    Owner // of the node; nil for none
 	lookouts []*Lookout
-	fired    bool // Gone is closed, or about to be
+	fired    bool  // Gone is closed, or about to be
+	on       *Wire // the connection on which the server has set the watch
 }
 
-// An Owner hears first what happens to its node, in the order in which that is received.
+// An Owner learns first what happens to its node, in the order in which the client receives it.
 type Owner interface {
 	// Read is called when the node has been read.
 	Read(w *Watch)
 	// Fired is called when the watch has fired or could not be set: by the reader of the
-	// connection, where it was an event.
-	Fired(why zk.EventType)
+	// connection, where it was an event. err is why the znode could not be read; nil if it was.
+	Fired(why zk.EventType, err error)
 }
 
 func newWatches(l *Link) *watches {
-	return &watches{link: l, byPath: make(map[watchKey]*Watch), kept: make(map[watchKey]*kept)}
+	return &watches{link: l, byPath: make(map[watchKey]*Watch)}
 }
 
-// WatchOwn watches a znode for its owner, who hears of it before anybody else.
+// WatchOwn watches a znode for its owner.
 func (l *Link) WatchOwn(background context.Context, path string, o Owner) *Watch {
 	ws := l.watches
 	ws.mu.Lock()
@@ -102,6 +104,14 @@ func (l *Link) WatchOwn(background context.Context, path string, o Owner) *Watch
 	return w
 }
 
+// Disown makes a watch report nothing to the owner of the znode any more. The watch stays
+// in the server until the znode goes, which is now.
+func (l *Link) Disown(w *Watch) {
+	l.watches.mu.Lock()
+	defer l.watches.mu.Unlock()
+	w.owner = nil
+}
+
 func (ws *watches) joinLocked(background context.Context, key watchKey) *Watch {
 	w := ws.byPath[key]
 	if w == nil {
@@ -112,54 +122,74 @@ func (ws *watches) joinLocked(background context.Context, key watchKey) *Watch {
 	return w
 }
 
-// set sends the read. Its goroutine lives until the answer is there; closing
-// the connection is an answer too.
+// set makes the first read.
 func (ws *watches) set(background context.Context, w *Watch) {
-	w.Err = ws.link.Retry(background, nil, func(*Session) error {
-		return StepError("watch", w.Path, ws.send(w))
+	err := ws.link.Retry(background, nil, func(*Session) error {
+		on := ws.link.Usable()
+		f, err := ws.read(background, w, on)
+		if err != nil {
+			return err
+		}
+		return ws.isSet(w, on, f)
 	})
+	if err != nil {
+		w.Err = err
+		close(w.Read)
+	}
 	ws.mu.Lock()
-	close(w.Read)
 	o := w.owner
 	ws.mu.Unlock()
 	switch {
-	case w.Err == nil && w.Kind == WatchCreation && w.Node.Stat != nil:
-		ws.finish(w, zk.EventNodeCreated) // before it could be watched for
-	case w.Err == nil && o != nil:
+	case err == nil && w.Kind == WatchCreation && w.Node.Stat != nil:
+		ws.finish(w, zk.EventNodeCreated, nil) // before it could be watched for
+	case err == nil && o != nil:
 		o.Read(w)
-	case w.Err == nil:
-	case errors.Is(w.Err, zk.ErrNoNode):
-		ws.finish(w, zk.EventNodeDeleted)
+	case err == nil:
+	case errors.Is(err, zk.ErrNoNode):
+		ws.finish(w, zk.EventNodeDeleted, err)
 	default:
-		ws.finish(w, zk.EventNotWatching)
+		ws.finish(w, zk.EventNotWatching, err)
 	}
 }
 
-// send makes the read that sets a watch; onEvent hears of what it reports.
-func (ws *watches) send(w *Watch) (err error) {
-	conn := ws.link.conn
-	if w.Kind == WatchCreation {
-		ifMissing, ifThere := ws.asks(w.key()), ws.asks(watchKey{w.Path, WatchData})
-		var exists bool
-		if exists, w.Node.Stat, _, err = conn.ExistsW(w.Path); !exists {
-			w.Node.Stat = nil
+// isSet takes in the first read of a watch. It fails if the connection has been lost since, and the watch with it.
+func (ws *watches) isSet(w *Watch, on *Wire, f found) error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.link.Wire() != on {
+		return zk.ErrConnectionClosed
+	}
+	w.Node, w.Children, w.on = f.Znode, f.children, on
+	close(w.Read)
+	return nil
+}
+
+// found is what a read that sets a watch has found.
+type found struct {
+	Znode
+	children []string
+}
+
+// read makes the read that sets a watch in the server, on a connection.
+func (ws *watches) read(ctx context.Context, w *Watch, on *Wire) (found, error) {
+	if on == nil {
+		return found{}, StepError("watch", w.Path, zk.ErrNoServer)
+	}
+	return call(ctx, ws.link, "watch", w.Path, func(*zk.Conn) (f found, err error) {
+		switch w.Kind {
+		case WatchCreation:
+			var exists bool
+			if exists, f.Stat, _, err = on.conn.ExistsW(w.Path); !exists {
+				f.Stat = nil
+			}
+		case WatchChildren:
+			f.children, f.Stat, _, err = on.conn.ChildrenW(w.Path)
+		default:
+			f.Data, f.Stat, _, err = on.conn.GetW(w.Path)
 		}
-		ifMissing(err == nil && !exists)
-		ifThere(err == nil && exists)
-		return err
-	}
-	answered := ws.asks(w.key())
-	defer func() { answered(err == nil) }()
-	switch w.Kind {
-	case WatchChildren:
-		w.Children, w.Node.Stat, _, err = conn.ChildrenW(w.Path)
-	default:
-		w.Node.Data, w.Node.Stat, _, err = conn.GetW(w.Path)
-	}
-	return err
+		return f, err
+	})
 }
-
-func (w *Watch) key() watchKey { return watchKey{w.Path, w.Kind} }
 
 // IsSet reports whether the server has set the watch. Node and Children are then as they were at that moment.
 func (w *Watch) IsSet() bool {
@@ -171,91 +201,62 @@ func (w *Watch) IsSet() bool {
 	}
 }
 
-// Failure is why the znode could not be read; nil if it could, or if its watch
-// has fired before anybody here has looked at the reply.
-func (w *Watch) Failure() error {
+// Refused is why the server does not let the client read the znode; nil if it may.
+func (w *Watch) Refused() error {
 	select {
 	case <-w.Read:
-		return w.Err
 	default:
 		return nil
 	}
-}
-
-// Refused is why the server will not let the znode be read; nil if it may.
-func (w *Watch) Refused() error {
-	err := w.Failure()
-	if err == nil || errors.Is(err, zk.ErrNoNode) || transient(err) {
+	if w.Err == nil || errors.Is(w.Err, zk.ErrNoNode) || transient(w.Err) {
 		return nil
 	}
-	return err
+	return w.Err
 }
 
-// fire ends the watches on a znode to which something has happened. Paths that nobody waits
-// on are the application's own.
+// Watching reports whether the server has set a watch on the present connection, and it has not fired.
+func (l *Link) Watching(w *Watch) bool {
+	l.watches.mu.Lock()
+	defer l.watches.mu.Unlock()
+	return w.on != nil && !w.fired && l.Wire() == w.on
+}
+
+// fire ends the watches on a znode to which something has happened. Other paths are the application's own.
 func (ws *watches) fire(path string, why zk.EventType) {
-	for _, kind := range watchKinds {
+	for _, kind := range allKinds {
 		if !kind.firedBy(why) {
 			continue
 		}
-		key := watchKey{path, kind}
 		ws.mu.Lock()
-		w := ws.byPath[key]
-		if k := ws.kept[key]; k != nil {
-			k.set = false
-			k.fired++
-			ws.forgetLocked(key, k)
-		}
+		w := ws.byPath[watchKey{path, kind}]
 		ws.mu.Unlock()
 		if w != nil {
-			ws.finish(w, why)
+			ws.finish(w, why, nil)
 		}
 	}
 }
 
-// IsWatched reports whether there is a watch on a znode, which the server has set and which has not fired. An event
-// that the znode is gone comes before any answer that says so.
-func (l *Link) IsWatched(path string) bool {
-	ws := l.watches
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w := ws.byPath[watchKey{path, WatchData}]
-	return w != nil && w.IsSet()
-}
-
-// Recheck asks whether a watched znode is as it was. If not, and its watch has not reported that, it does so now, and
-// Recheck returns true.
-func (l *Link) Recheck(ctx context.Context, w *Watch) (untold bool) {
-	if !w.IsSet() {
-		return false
-	}
-	why, happened := l.watches.missed(ctx, w)
-	return happened && l.watches.finish(w, why)
-}
-
-// finish makes a watch report what has happened. It returns false if that was done before.
-func (ws *watches) finish(w *Watch, why zk.EventType) bool {
+// finish makes a watch report what has happened, unless it did so before. err is for the owner.
+func (ws *watches) finish(w *Watch, why zk.EventType, err error) {
 	ws.mu.Lock()
 	if w.fired {
 		ws.mu.Unlock()
-		return false
+		return
 	}
 	w.fired = true
-	if ws.byPath[w.key()] == w {
-		delete(ws.byPath, w.key())
+	if key := (watchKey{w.Path, w.Kind}); ws.byPath[key] == w {
+		delete(ws.byPath, key)
 	}
 	w.Why = why
 	o := w.owner
-	w.owner = nil
+	w.owner, w.on = nil, nil
 	ws.mu.Unlock()
 	switch {
 	case o == nil:
 	case why == zk.EventNodeDeleted, why == zk.EventNodeDataChanged:
-		// Here and now, or what is reported of another node next might be acted on
-		// before. And who has a node knows first.
-		o.Fired(why)
+		o.Fired(why, err) // here and now: the holder knows first, and the client acts on events in order
 	default:
-		ws.link.tasks.Go(func(context.Context) { o.Fired(why) }) // go-zookeeper may hold locks of its own
+		ws.link.tasks.Go(func(context.Context) { o.Fired(why, err) }) // go-zookeeper may hold locks of its own
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -263,73 +264,112 @@ func (ws *watches) finish(w *Watch, why zk.EventType) bool {
 	for _, l := range w.lookouts {
 		l.tell(w)
 	}
-	return true
 }
 
-// Disown makes a watch report nothing to the owner of the znode any more. The watch stays
-// in the server until the znode goes, which is now.
-func (l *Link) Disown(w *Watch) {
-	ws := l.watches
+// end ends all watches with their session.
+func (ws *watches) end() {
+	for _, w := range ws.all(nil) {
+		ws.finish(w, zk.EventNotWatching, nil)
+	}
+}
+
+// all returns the watches that have been read, but not on a connection. Those on own nodes are first: the holder knows first.
+func (ws *watches) all(except *Wire) []*Watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w.owner = nil
-}
-
-// recheck reads again, on a new connection, the znodes that are watched by Watch. go-zookeeper has set its watches again by now, but if
-// that failed it reported nothing. It ends with the connection: the next one begins anew. A znode that only its owner watches is left
-// out: the owner must find out by itself whether the znode is still there.
-func (ws *watches) recheck(on *Wire) {
-	ws.mu.Lock()
-	var shared, unused []*Watch
+	var own, others []*Watch
 	for _, w := range ws.byPath {
 		switch {
-		case len(w.lookouts) > 0:
-			shared = append(shared, w)
-		case w.owner == nil:
-			unused = append(unused, w)
+		case w.on == nil || w.on == except:
+		case w.owner != nil:
+			own = append(own, w)
+		default:
+			others = append(others, w)
 		}
 	}
-	ws.mu.Unlock()
-	for _, w := range unused {
-		ws.finish(w, zk.EventNotWatching)
-	}
-	slots := make(chan struct{}, recheckers)
+	return append(own, others...)
+}
+
+// renew sets the watches of former connections again on a new one. It ends with the connection: the next one begins anew.
+func (ws *watches) renew(on *Wire) {
+	slots := make(chan struct{}, renewers)
 	var reads sync.WaitGroup
-	for _, w := range shared {
+	for _, w := range ws.all(on) {
 		slots <- struct{}{}
-		if ws.link.Wire() != on {
+		if on.alive.Err() != nil {
 			break
 		}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			if why, ok := ws.missed(ws.link.closing, w); ok {
-				ws.finish(w, why)
-			}
+			ws.setAgain(w, on)
 		})
 	}
 	reads.Wait()
 }
 
-// missed reads a watched znode, and returns what has happened to it that its watch should
-// have reported, if anything has.
-func (ws *watches) missed(ctx context.Context, w *Watch) (why zk.EventType, ok bool) {
-	stat, err := ws.link.Stat(ctx, w.Path)
-	missing := errors.Is(err, zk.ErrNoNode)
-	var before *zk.Stat
-	if w.IsSet() {
-		before = w.Node.Stat
+// setAgain sets a watch again on a new connection, and makes it report what has happened before that.
+func (ws *watches) setAgain(w *Watch, on *Wire) {
+	ws.mu.Lock()
+	used := len(w.lookouts) > 0 || w.owner != nil
+	ws.mu.Unlock()
+	if !used {
+		ws.finish(w, zk.EventNotWatching, nil)
+		return
 	}
+	var f found
+	err := ws.link.Retry(on.alive, nil, func(*Session) (err error) {
+		if on.alive.Err() != nil {
+			return net.ErrClosed
+		}
+		f, err = ws.read(on.alive, w, on)
+		return err
+	})
+	ws.mu.Lock()
+	if err == nil && !w.fired {
+		w.on = on
+	}
+	ws.mu.Unlock()
+	switch why := w.missed(f.Stat, err); {
+	case why != 0:
+		ws.finish(w, why, nil)
+	case err != nil && on.alive.Err() == nil:
+		ws.finish(w, zk.EventNotWatching, err)
+	}
+}
+
+// Untold reads a znode again, and reports whether something has happened to it that its watches have not reported. The server reports an
+// event before it replies to a later read.
+func (l *Link) Untold(ctx context.Context, path string) bool {
+	ws := l.watches
+	for _, kind := range allKinds {
+		ws.mu.Lock()
+		w := ws.byPath[watchKey{path, kind}]
+		ws.mu.Unlock()
+		if w == nil || !l.Watching(w) {
+			continue
+		}
+		stat, err := l.Stat(ctx, path)
+		if w.missed(stat, err) != 0 && l.Watching(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// missed returns what has happened to a watched znode since the first read, by the outcome of another read; 0 for nothing.
+func (w *Watch) missed(now *zk.Stat, err error) zk.EventType {
+	before, missing := w.Node.Stat, now == nil || errors.Is(err, zk.ErrNoNode)
 	switch {
-	case err != nil && !missing:
-		return 0, false
+	case err != nil && !errors.Is(err, zk.ErrNoNode):
+	case w.Kind == WatchCreation && !missing:
+		return zk.EventNodeCreated
 	case w.Kind == WatchCreation:
-		return zk.EventNodeCreated, !missing
 	case missing:
-		return zk.EventNodeDeleted, true
-	case before == nil:
-		return 0, false // it is being read
-	case w.Kind == WatchChildren:
-		return zk.EventNodeChildrenChanged, stat.Pzxid > before.Pzxid
+		return zk.EventNodeDeleted
+	case w.Kind == WatchChildren && now.Pzxid != before.Pzxid:
+		return zk.EventNodeChildrenChanged
+	case w.Kind == WatchData && now.Mzxid != before.Mzxid:
+		return zk.EventNodeDataChanged
 	}
-	return zk.EventNodeDataChanged, stat.Mzxid > before.Mzxid
+	return 0
 }

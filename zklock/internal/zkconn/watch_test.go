@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ type slowOwner struct{ acted zk.EventType }
 
 func (o *slowOwner) Read(*Watch) {}
 
-func (o *slowOwner) Fired(why zk.EventType) {
+func (o *slowOwner) Fired(why zk.EventType, _ error) {
 	time.Sleep(time.Second)
 	o.acted = why
 }
@@ -24,10 +25,11 @@ func TestOwnerActsAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Config{})
 			l.tasks = testTasks(t)
-			ws, o := newWatches(l), &slowOwner{}
+			o := &slowOwner{}
+			ws := l.watches
 			w := &Watch{Path: "/a", Read: make(chan struct{}), Gone: make(chan struct{}), owner: o}
 			close(w.Read)
-			ws.byPath[w.key()] = w
+			ws.byPath[watchKey{w.Path, w.Kind}] = w
 			ws.fire(w.Path, why)
 			if o.acted != why {
 				t.Errorf("%v: not acted on yet", why)
@@ -37,42 +39,21 @@ func TestOwnerActsAtOnce(t *testing.T) {
 	}
 }
 
-// Z32. What go-zookeeper renews after a reconnect is known exactly, also while the answer to a read is under way, and where nobody waits
-// on a watch any more.
-func TestKeptWatches(t *testing.T) {
+// TestAll_OwnNodesComeFirst: the watches of own nodes are set again before those of other nodes.
+func TestAll_OwnNodesComeFirst(t *testing.T) {
 	l, _ := testLink(t, Config{})
-	ws := newWatches(l)
-	key := watchKey{"/a", WatchData}
-	for _, c := range []struct {
-		what string
-		do   func()
-		any  bool
-	}{
-		{"nothing has been read", func() {}, false},
-		{"a read that fails is under way", func() {
-			failed := ws.asks(key)
-			if !ws.any() {
-				t.Error("none while a read is under way")
-			}
-			failed(false)
-		}, false},
-		{"an event comes before the answer is looked at", func() {
-			set := ws.asks(key)
-			ws.fire(key.path, zk.EventNodeDataChanged)
-			set(true)
-		}, false},
-		{"one is set", func() { ws.asks(key)(true) }, true},
-		{"another read fails", func() { ws.asks(key)(false) }, true},
-		{"another is set", func() { ws.asks(watchKey{"/b", WatchChildren})(true) }, true},
-		{"an event of another kind", func() { ws.fire(key.path, zk.EventNodeChildrenChanged) }, true},
-		{"the first fires", func() { ws.fire(key.path, zk.EventNodeDeleted) }, true},
-		{"the session ends", func() { ws.fire("/b", zk.EventNotWatching) }, false},
-	} {
-		if c.do(); ws.any() != c.any {
-			t.Errorf("%s: %t", c.what, ws.any())
+	former := newestWire(l, &scripted{}, time.Second)
+	const own = 50
+	for i := range 2 * own {
+		w := &Watch{Path: fmt.Sprint("/", i), on: former}
+		if i%2 == 0 {
+			w.owner = &slowOwner{}
 		}
+		l.watches.byPath[watchKey{w.Path, w.Kind}] = w
 	}
-	if len(ws.kept) > 0 {
-		t.Errorf("%d are remembered", len(ws.kept))
+	for i, w := range l.watches.all(nil) {
+		if (w.owner != nil) != (i < own) {
+			t.Fatalf("%s is number %d", w.Path, i)
+		}
 	}
 }

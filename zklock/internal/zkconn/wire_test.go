@@ -1,9 +1,7 @@
 package zkconn
 
 import (
-	"encoding/binary"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -24,12 +22,11 @@ func TestWhatRenews(t *testing.T) {
 	const session, timeout = 7, 4 * time.Second
 	begin := func(t *testing.T, config Config) (*Wire, *zktest.StillClock, func() time.Duration) {
 		l, fake := testLink(t, config)
-		w := settledWire(nil, l, time.Second)
-		l.connected(w)
+		w := newestWire(l, &scripted{}, time.Second)
 		opened := l.host.Now()
-		w.noteRequest(zktest.ConnectRequest())
+		w.begins()
 		fake.Advance(100 * time.Millisecond)
-		w.scan(zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
+		feed(w, zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
 		margin := l.host.Margin(timeout)
 		return w, fake, func() time.Duration { // from when on the lease counts
 			return l.Session().Lease.Deadline().Sub(opened.Mono) - timeout + margin
@@ -50,7 +47,7 @@ func TestWhatRenews(t *testing.T) {
 			fake.Advance(s.wait + 10*time.Millisecond)
 			w.noteRequest(request)
 			fake.Advance(10 * time.Millisecond)
-			w.scan(zktest.Reply(xid, 1, s.err))
+			feed(w, zktest.Reply(xid, 1, s.err))
 		}
 	}
 	first := step{wait: 390 * time.Millisecond, op: ping} // sent at 500 ms, answered at 510
@@ -67,7 +64,8 @@ func TestWhatRenews(t *testing.T) {
 		"a write that failed does not": {
 			steps: []step{first, {wait: 2 * time.Second, op: opSync, err: -101}, {op: opMulti, err: -101}, {op: opMulti}},
 		},
-		"without heartbeats a ping does": {every: true, steps: []step{first}, want: 500 * time.Millisecond},
+		"without heartbeats a ping does":                            {every: true, steps: []step{first}, want: 500 * time.Millisecond},
+		"without heartbeats the reply of an ended session does not": {every: true, steps: []step{{op: opSync, err: codeSessionExpired}}},
 	}
 	for _, op := range []int32{3, 4, 8, 9, 12, 100, 101} { // reads, sync, auth, watches
 		tests[fmt.Sprintf("operation %d and pings do not", op)] = test{
@@ -94,37 +92,43 @@ func TestWhatRenews(t *testing.T) {
 	}
 	t.Run("an old connection does not", func(t *testing.T) {
 		w, fake, from := begin(t, Config{AnyAnswer: true})
-		reconnect(w.link, settledWire(nil, w.link, time.Second))
-		play(w, fake, first)
-		if from() != 0 {
-			t.Errorf("it counts from %v, want 0", from())
+		newestWire(w.link, &scripted{}, time.Second)
+		play(w, fake, first, step{op: opSync})
+		if from() != 0 || w.link.lastZxid != 0 {
+			t.Errorf("it counts from %v, with zxid %d, want 0", from(), w.link.lastZxid)
 		}
 	})
 	t.Run("another session ends the first, and a refusal does", func(t *testing.T) {
 		for _, next := range []int64{session + 1, 0} {
 			w, _, _ := begin(t, Config{})
 			old := w.link.Session()
-			again := settledWire(nil, w.link, time.Second)
-			reconnect(w.link, again)
-			again.noteRequest(zktest.ConnectRequest())
-			again.scan(zktest.ConnectResponse(4000, next))
+			again := newestWire(w.link, &scripted{}, time.Second)
+			again.begins()
+			feed(again, zktest.ConnectResponse(4000, next))
 			if old.Lease.Live() || w.link.Session() == old {
 				t.Errorf("after session %d the old one is live", next)
 			}
-			if (next != 0) != (w.link.Session() != nil) {
-				t.Errorf("after session %d the present one is %+v", next, w.link.Session())
-			}
+		}
+	})
+	t.Run("no session begins while the client closes", func(t *testing.T) {
+		l, _ := testLink(t, Config{})
+		if err := l.EndSession(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w := newestWire(l, &scripted{}, time.Second)
+		w.begins()
+		if err := feed(w, zktest.ConnectResponse(4000, session)); err == nil || l.Session() != nil {
+			t.Errorf("%v, session %v", err, l.Session())
 		}
 	})
 	t.Run("the same session goes on, from the new request on, once a write has succeeded", func(t *testing.T) {
 		w, fake, from := begin(t, Config{})
 		old := w.link.Session()
 		fake.Advance(time.Second)
-		again := settledWire(nil, w.link, time.Second)
-		reconnect(w.link, again)
-		again.noteRequest(zktest.ConnectRequest())
+		again := newestWire(w.link, &scripted{}, time.Second)
+		again.begins()
 		fake.Advance(50 * time.Millisecond)
-		again.scan(zktest.ConnectResponse(4000, session))
+		feed(again, zktest.ConnectResponse(4000, session))
 		play(again, fake, step{op: ping})
 		if w.link.Session() != old || from() != 0 {
 			t.Errorf("session %+v counts from %v, want the same from still 0", w.link.Session(), from())
@@ -137,10 +141,9 @@ func TestWhatRenews(t *testing.T) {
 	t.Run("without heartbeats the same session goes on at once", func(t *testing.T) {
 		w, fake, from := begin(t, Config{AnyAnswer: true})
 		fake.Advance(time.Second)
-		again := settledWire(nil, w.link, time.Second)
-		reconnect(w.link, again)
-		again.noteRequest(zktest.ConnectRequest())
-		again.scan(zktest.ConnectResponse(4000, session))
+		again := newestWire(w.link, &scripted{}, time.Second)
+		again.begins()
+		feed(again, zktest.ConnectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
 			t.Errorf("it counts from %v, want 1.1s", from())
 		}
@@ -157,17 +160,16 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 	}{{"carried out", opDelete, true}, {"refused", -1, false}} {
 		t.Run(test.name, func(t *testing.T) {
 			l, fake := testLink(t, Config{})
-			w := settledWire(nil, l, time.Second)
-			l.connected(w)
-			w.noteRequest(zktest.ConnectRequest())
+			w := newestWire(l, &scripted{}, time.Second)
+			w.begins()
 			fake.Advance(100 * time.Millisecond)
-			w.scan(zktest.ConnectResponse(4000, 7))
+			feed(w, zktest.ConnectResponse(4000, 7))
 			before := l.Session().Lease.Deadline()
 			exchange := func(xid, op int32, body ...any) {
 				fake.Advance(10 * time.Millisecond)
 				w.noteRequest(clientRequest(xid, op, "/x"))
 				fake.Advance(10 * time.Millisecond)
-				w.scan(zktest.Reply(xid, 1, 0, body...))
+				feed(w, zktest.Reply(xid, 1, 0, body...))
 			}
 			l.expectCreated("/x", nil)
 			exchange(1, 4)
@@ -188,11 +190,10 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7
 	resume := func(l *Link, fake *zktest.StillClock, timeout time.Duration) *Wire {
-		w := settledWire(&scripted{}, l, time.Second)
-		reconnect(l, w)
-		w.noteRequest(zktest.ConnectRequest())
+		w := newestWire(l, &scripted{}, time.Second)
+		w.begins()
 		fake.Advance(100 * time.Millisecond)
-		w.scan(zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
+		feed(w, zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
 		return w
 	}
 	begin := func(t *testing.T) (*Link, *zktest.StillClock, func() time.Duration) {
@@ -215,7 +216,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		}
 		fake.Advance(time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
-		w.scan(zktest.Reply(1, 1, 0))
+		feed(w, zktest.Reply(1, 1, 0))
 		if want := 2700 * time.Millisecond; left() != want { // it counts from the resumption of the session
 			t.Errorf("%v left after a write, want %v", left(), want)
 		}
@@ -235,7 +236,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		fake.Advance(time.Second)
 		w := resume(l, fake, 12*time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
-		w.scan(zktest.Reply(1, 1, 0))
+		feed(w, zktest.Reply(1, 1, 0))
 		if want := 9400 * time.Millisecond; left() != want {
 			t.Errorf("%v left, want %v", left(), want)
 		}
@@ -246,49 +247,22 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 			t.Errorf("window %v, want %v", w.trust.window, want)
 		}
 	})
-	t.Run("much longer: a new session is asked for", func(t *testing.T) {
-		l, fake, _ := begin(t)
-		l.config.SessionTimeout = 20 * time.Second
-		asks := func() (timeout time.Duration, sessionID int64, password byte) {
-			conn := &scripted{}
-			w := settledWire(conn, l, time.Second)
-			request := zktest.Frame(int32(0), int64(0), int32(4000), int64(session), string(make([]byte, 16)))
-			if _, err := w.Write(request); err != nil {
-				t.Fatal(err)
-			}
-			return time.Duration(binary.BigEndian.Uint32(conn.out[16:])) * time.Millisecond, int64(binary.BigEndian.Uint64(conn.out[20:])), conn.out[32]
-		}
+	t.Run("much longer: the session is ended when its lease is over", func(t *testing.T) {
+		l, fake, left := begin(t)
 		w := resume(l, fake, 30*time.Second)
-		if timeout, id, password := asks(); timeout != 4*time.Second || id != session || password != 0 {
-			t.Errorf("asks for session %d, %v, password %d: a bit longer is no reason", id, timeout, password)
+		if len(fake.Timers) > 1 {
+			t.Errorf("timers: %v: a bit longer is no reason", fake.Timers)
 		}
-		if l.Wire() != w {
-			t.Error("the connection is dropped")
-		}
-		resume(l, fake, 31*time.Second)
-		if _, id, password := asks(); id != session || password == 0 {
-			t.Errorf("asks for session %d, password %d: the server would resume it", id, password)
-		}
-		if l.Wire() != nil {
-			t.Error("the connection is kept")
-		}
-	})
-	t.Run("a new session is asked to last as long as the options say", func(t *testing.T) {
-		l, _ := testLink(t, Config{SessionTimeout: 20 * time.Second})
-		conn := &scripted{}
-		request := zktest.Frame(int32(0), int64(0), int32(4000), int64(0), string(make([]byte, 16)))
-		if _, err := settledWire(conn, l, time.Second).Write(request); err != nil {
-			t.Fatal(err)
-		}
-		if got := binary.BigEndian.Uint32(conn.out[16:]); got != 20_000 || binary.BigEndian.Uint32(request[16:]) != 4000 {
-			t.Errorf("%d ms are asked for", got)
+		l.open(resume(l, fake, 31*time.Second))
+		if last := fake.Timers[len(fake.Timers)-1]; last != left() || l.Wire() == w {
+			t.Errorf("timers: %v, %v left", fake.Timers, left())
 		}
 	})
 }
 
 // deadlines records the read deadlines.
 type deadlines struct {
-	net.Conn
+	scripted
 	last time.Time
 }
 
@@ -298,7 +272,7 @@ func (d *deadlines) SetReadDeadline(t time.Time) error { d.last = t; return nil 
 func TestSilence(t *testing.T) {
 	l, _ := testLink(t, Config{})
 	conn := &deadlines{}
-	w := settledWire(conn, l, time.Second)
+	w := newestWire(l, conn, time.Second)
 	now := time.Now()
 	within := func(what string, most time.Duration) {
 		t.Helper()
@@ -308,8 +282,8 @@ func TestSilence(t *testing.T) {
 	}
 	_ = w.SetReadDeadline(now.Add(400 * time.Second)) // 6.67 times a minute
 	within("first reply", time.Second)
-	w.noteRequest(zktest.ConnectRequest())
-	w.scan(zktest.ConnectResponse(60_000, 7))
+	w.begins()
+	feed(w, zktest.ConnectResponse(60_000, 7))
 	_ = w.SetReadDeadline(now.Add(time.Hour))
 	within("later replies", 30*time.Second)
 	set := conn.last

@@ -16,7 +16,6 @@ type NodeServer struct {
 	mu      sync.Mutex
 	czxids  map[string]int64
 	deleted []string
-	refuses bool
 }
 
 // Set replaces the znodes, of which each path has a czxid.
@@ -33,20 +32,8 @@ func (s *NodeServer) Deleted() []string {
 	return slices.Clone(s.deleted)
 }
 
-// Refuse has no further connections made.
-func (s *NodeServer) Refuse() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refuses = true
-}
-
 // Dial opens a connection to it, as a network.Dialer does.
 func (s *NodeServer) Dial(context.Context, string, string) (net.Conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refuses {
-		return nil, net.ErrClosed
-	}
 	client, server := net.Pipe()
 	go s.serve(server)
 	return client, nil

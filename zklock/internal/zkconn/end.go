@@ -1,0 +1,85 @@
+package zkconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// sendTime is how long the link may take to send the end of the session after ctx has ended.
+const sendTime = 100 * time.Millisecond
+
+// EndSession ends the present session, and returns nil if a server confirms that. The link begins no further session.
+// Only the first call has an effect.
+//
+// The link asks for the end on the present connection. If the reply is lost, the link resumes the session and asks again, until ctx ends.
+func (l *Link) EndSession(ctx context.Context) error {
+	l.mu.Lock()
+	s, again := l.session, l.ending
+	l.ending = true
+	if s == nil {
+		l.noMore()
+	}
+	l.mu.Unlock()
+	if again || s == nil {
+		return nil
+	}
+	defer l.noMore()
+	l.awaitAnswer(ctx, s)
+	var err error
+	for down := error(nil); down == nil; _, down = l.ready(ctx, nil) {
+		if w := l.Usable(); w != nil {
+			err = l.endOn(ctx, w)
+		}
+	}
+	if l.Ended(s) {
+		return nil
+	}
+	if err == nil {
+		err = Disconnected(ctx)
+	}
+	const text = "zookeeper: the end of session %#x is not confirmed; the servers end it %v after the client's last request: %w: %w"
+	return fmt.Errorf(text, s.ID, l.Times().Session, driver.ErrDisconnected, err)
+}
+
+// endOn asks for the end of the session on a connection, which ends with that. After the end of ctx, endOn waits only until the
+// request is sent.
+func (l *Link) endOn(ctx context.Context, w *Wire) error {
+	l.tasks.Go(func(context.Context) { w.closeConn() })
+	select {
+	case <-w.dead:
+	case <-time.After(l.Times().Answer):
+	case <-ctx.Done():
+		select {
+		case <-w.closeSent:
+		case <-w.dead:
+		case <-time.After(sendTime):
+		}
+	}
+	l.Leave(w)
+	return errors.Join(errNotEnded, ctx.Err())
+}
+
+// Ended reports whether session s is over.
+func (l *Link) Ended(s *Session) bool { return l.Session() != s }
+
+// awaitAnswer returns when a server that has a quorum has replied, the session is over, or ctx ends. A server that does not
+// reply in time is left for the next. A server that is too busy for requests still ends sessions (Request.isThrottlable).
+func (l *Link) awaitAnswer(ctx context.Context, s *Session) {
+	_ = l.Retry(ctx, nil, func(now *Session) error {
+		if now != s {
+			return nil
+		}
+		w := l.Wire()
+		limit := time.AfterFunc(s.Times().Answer, func() { l.Leave(w) })
+		defer limit.Stop()
+		err := l.Sync(ctx, "/")
+		if errors.Is(err, errBusy) {
+			return nil
+		}
+		return err
+	})
+}
