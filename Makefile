@@ -157,12 +157,12 @@ nightly: ## Run everything that .ci/run leaves out, at most 150 minutes, as root
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
-bench: ## Measure against other lock libraries on real servers, and draw what docs/bench.md shows of it
+bench: ## Measure against other lock libraries on real servers, and draw the pictures in docs
 	@integration/setup.sh bench
 	go run ./integration/cmd/bench -publish
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
 
-bench-draw: ## Draw that again from docs/bench.json, without measuring
+bench-draw: ## Draw these pictures again, without measuring
 	go run ./integration/cmd/bench -draw
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures

@@ -29,7 +29,7 @@
 //
 // [docs/zookeeper.md] has the steps, the rule of the deadline, what there is to see, and what
 // happens when something fails; [docs/engines.md] what is assumed of clocks and servers;
-// [docs/operating.md] how to choose the session timeout.
+// [docs/operations.md] how to choose the session timeout.
 //
 // # Guarantees
 //
@@ -49,5 +49,5 @@
 //
 // [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
 // [docs/engines.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/engines.md#zookeeper-assumptions
-// [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
+// [docs/operations.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operations.md
 package zklock
