@@ -73,7 +73,7 @@ sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 o
 score: ## Remove one cure of docs/design/hazards.md after the other, and measure how soon the simulation (SUITE=1: the suite) finds that (ONLY=Z5 ENGINE=zookeeper SECONDS_EACH=60 SEED=42)
 	@go run ./integration/cmd/score $(if $(SUITE),-suite) $(if $(ONLY),-only '$(ONLY)') $(if $(ENGINE),-engine $(ENGINE)) $(if $(SECONDS_EACH),-cpu $(SECONDS_EACH)s) $(if $(SEED),-seed $(SEED))
 
-test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see integration/README.md
+test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see docs/design/testing.md
 
 # The results come as each engine is through.
 test-conformance: ## Run the suite of the contract on each engine, and print its results
