@@ -73,7 +73,7 @@ sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 o
 score: ## Remove one cure of docs/design/hazards.md after the other, and measure how soon the simulation (SUITE=1: the suite) finds that (ONLY=Z5 ENGINE=zookeeper SECONDS_EACH=60 SEED=42)
 	@go run ./integration/cmd/score $(if $(SUITE),-suite) $(if $(ONLY),-only '$(ONLY)') $(if $(ENGINE),-engine $(ENGINE)) $(if $(SECONDS_EACH),-cpu $(SECONDS_EACH)s) $(if $(SEED),-seed $(SEED))
 
-test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see integration/README.md
+test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see docs/design/testing.md
 
 # The results come as each engine is through.
 test-conformance: ## Run the suite of the contract on each engine, and print its results
@@ -157,12 +157,12 @@ nightly: ## Run everything that .ci/run leaves out, at most 150 minutes, as root
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
-bench: ## Measure against other lock libraries on real servers, and draw what docs/bench.md shows of it
+bench: ## Measure against other lock libraries on real servers, and draw the pictures in docs
 	@integration/setup.sh bench
 	go run ./integration/cmd/bench -publish
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
 
-bench-draw: ## Draw that again from docs/bench.json, without measuring
+bench-draw: ## Draw these pictures again, without measuring
 	go run ./integration/cmd/bench -draw
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures

@@ -107,8 +107,8 @@ func (c *Client) Inspect(ctx context.Context, key string) (info Info, err error)
 }
 
 // List yields the held keys that begin with prefix; "" is all keys, on ZooKeeper without paths. A prefix that is a ZooKeeper path
-// lists one level, below its last slash. List is no snapshot of one moment. The last pair has the error, if any. docs/engines.md
-// has the costs.
+// lists one level, below its last slash. List is no snapshot of one moment. The last pair has the error, if any. docs/dynamodb.md
+// has the costs of List there.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		fail := func(err error) { yield(Info{}, failed("list", prefix, err)) }

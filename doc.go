@@ -61,10 +61,10 @@
 //   - An engine restored from a backup has forgotten tokens.
 //   - Locks are not re-entrant: a second Acquire by the holder waits.
 //
-// [docs/guide.md] has recipes, [docs/operating.md] times to choose and alarms.
+// [docs/guide.md] has recipes, [docs/operations.md] times to choose and alarms.
 //
 // [docs/design/contract.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/design/contract.md
 // [docs/guide.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/guide.md
 // [docs/fencing.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/fencing.md
-// [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
+// [docs/operations.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operations.md
 package holdfast

@@ -41,7 +41,7 @@ func TestDesignNamesTests(t *testing.T) {
 	}
 }
 
-// The files that CONTRIBUTING, the list of hazards and the models name exist.
+// The files that pages, the list of hazards and the models name exist.
 func TestDocsNameFiles(t *testing.T) {
 	models, err := filepath.Glob("integration/model/*.pml")
 	if err != nil {
@@ -55,18 +55,6 @@ func TestDocsNameFiles(t *testing.T) {
 	for _, page := range append(models, pages(t)...) {
 		for _, name := range regexp.MustCompile(`\b(?:zklock|dynamolock|memlock|driver)/[a-z_]+\.go\b`).FindAllString(read(t, page), -1) {
 			exists(page, name)
-		}
-	}
-
-	_, table, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "\n| to change | open |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	rows := regexp.MustCompile(`(?m)^\| .+ \| (.+) \|$`).FindAllStringSubmatch(table, -1)
-	if len(rows) < 12 {
-		t.Errorf("CONTRIBUTING.md: %d rows were found; there are more", len(rows))
-	}
-	for _, row := range rows {
-		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
-			exists("CONTRIBUTING.md", name[1])
 		}
 	}
 

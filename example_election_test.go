@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os/signal"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/memlock"
@@ -33,17 +30,6 @@ func runScheduler(ctx context.Context, client *holdfast.Client, address string) 
 	})
 }
 
-// runUntilSignalled ends the candidacy on SIGTERM. It returns when the key is given back.
-func runUntilSignalled(client *holdfast.Client, address string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	err := runScheduler(ctx, client, address)
-	if errors.Is(err, context.Canceled) && !errors.Is(err, holdfast.ErrReleasePending) {
-		return nil // the next candidate leads
-	}
-	return err
-}
-
 // routeTo sends requests to the leader, until ctx ends.
 func routeTo(ctx context.Context, client *holdfast.Client, use func(address string)) error {
 	for leader, err := range client.Observe(ctx, "scheduler") {
@@ -58,16 +44,6 @@ func routeTo(ctx context.Context, client *holdfast.Client, use func(address stri
 	}
 	return nil
 }
-
-// electable makes a candidate that stands only while the database answers it.
-func electable(client *holdfast.Client, ping func(context.Context) error) (*holdfast.Election, error) {
-	return client.Election("scheduler", &holdfast.ElectionOptions{
-		Fit:      ping,
-		FitEvery: 2 * time.Second,
-	})
-}
-
-var _ = []any{runUntilSignalled, electable} // shown in docs/leader-election.md
 
 // A process leads, is resigned by its operator, and leads again, since nobody else stands.
 func ExampleElection_Resign() {

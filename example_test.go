@@ -151,28 +151,6 @@ func ExampleLock_SetData() {
 	// true
 }
 
-// progress tells others how far a long job is.
-func progress(ctx context.Context, client *holdfast.Client, parts int) error {
-	lock, err := client.Acquire(ctx, "reindex", holdfast.WithData([]byte("starting")))
-	if err != nil {
-		return err
-	}
-	defer lock.Release(ctx)
-	for part := range parts {
-		if err := reindex(ctx, part, lock.Token()); err != nil {
-			return err
-		}
-		if err := lock.SetData(ctx, fmt.Appendf(nil, "%d of %d", part+1, parts)); err != nil {
-			return err // the lock is over, or ctx
-		}
-	}
-	return nil
-}
-
-var _ = progress
-
-func reindex(context.Context, int, holdfast.Token) error { return nil }
-
 func ExampleClient_AcquireAny() {
 	ctx := context.Background()
 	alice, bob := twoClients()

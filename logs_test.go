@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-// documentedAttributes are those of the table in docs/metrics.md.
+// documentedAttributes are those of the table in docs/operations.md.
 func documentedAttributes(t *testing.T) map[string]string {
 	t.Helper()
-	_, table, found := strings.Cut(read(t, "docs/metrics.md"), "\n| attribute | type | of what |\n")
+	_, table, found := strings.Cut(read(t, "docs/operations.md"), "\n| attribute | type | of what |\n")
 	table, _, closed := strings.Cut(table, "\n\n")
 	if !found || !closed {
-		t.Fatal("docs/metrics.md has no table of attributes")
+		t.Fatal("docs/operations.md has no table of attributes")
 	}
 	attributes := make(map[string]string)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| ([a-zA-Z0-9.]+) \\| \\S").FindAllStringSubmatch(table, -1) {
@@ -67,13 +67,13 @@ func logCalls(t *testing.T, dir string) []logCall {
 	return calls
 }
 
-// Every attribute of a record is in the table of docs/metrics.md, and its name is written out.
+// Every attribute of a record is in the table of docs/operations.md, and its name is written out.
 func TestLogAttributesAreDocumented(t *testing.T) {
 	t.Parallel()
 	unused := documentedAttributes(t)
 	known := maps.Clone(unused)
 	if !maps.Equal(known, logtest.Attributes) {
-		t.Errorf("docs/metrics.md lists %v, the tests of what is logged go by %v", known, logtest.Attributes)
+		t.Errorf("docs/operations.md lists %v, the tests of what is logged go by %v", known, logtest.Attributes)
 	}
 	found := 0
 	for _, dir := range []string{".", "zklock", "zklock/internal/zkconn", "dynamolock", "memlock"} {
@@ -90,7 +90,7 @@ func TestLogAttributesAreDocumented(t *testing.T) {
 				}
 				name, err := strconv.Unquote(literal.Value)
 				if err != nil || known[name] == "" {
-					t.Errorf("%v: attribute %q is not in the table of docs/metrics.md", call.at, name)
+					t.Errorf("%v: attribute %q is not in the table of docs/operations.md", call.at, name)
 				}
 				delete(unused, name)
 			}
@@ -100,6 +100,6 @@ func TestLogAttributesAreDocumented(t *testing.T) {
 		t.Errorf("only %d calls that log were found", found)
 	}
 	if len(unused) > 0 {
-		t.Errorf("nothing logs these attributes of the table in docs/metrics.md: %v", slices.Sorted(maps.Keys(unused)))
+		t.Errorf("nothing logs these attributes of the table in docs/operations.md: %v", slices.Sorted(maps.Keys(unused)))
 	}
 }

@@ -58,7 +58,7 @@ func TestSnippets(t *testing.T) {
 		}
 	}
 
-	if found < 30 {
+	if found < 15 {
 		t.Errorf("%d snippets were found; there are more", found)
 	}
 

@@ -52,7 +52,7 @@ func of(each ...manners) map[fleetLanguage]manners {
 
 func ofAll(m manners) map[fleetLanguage]manners { return of(m, m, m) }
 
-// interopRecipes is the measured behaviour, as docs/engines.md lists it.
+// interopRecipes is the measured behaviour, as docs/zookeeper.md lists it.
 var interopRecipes = []interopRecipe{
 	{peerCurator, "InterProcessReadWriteLock.writeLock", ofAll(passing), ofAll(waiting)},
 	{peerCurator, "InterProcessReadWriteLock.readLock", ofAll(passing), ofAll(waiting)},
@@ -67,7 +67,7 @@ var interopRecipes = []interopRecipe{
 
 // TestInteropRecipes lets each of our locks be held while each other recipe contends, and
 // the reverse, with real programs on a real server. It checks the table of
-// docs/engines.md: who waits for whom and who does not, so that nobody relies on two
+// docs/zookeeper.md: who waits for whom and who does not, so that nobody relies on two
 // recipes that do not exclude each other. It prints the measured table.
 func TestInteropRecipes(t *testing.T) {
 	start(t)
@@ -95,15 +95,15 @@ func TestInteropRecipes(t *testing.T) {
 	t.Logf("with Curator %s and kazoo %s:\n%s", c.peers[peerCurator].version, c.peers[peerKazoo].version, strings.Join(measured, "\n"))
 }
 
-// TestInteropRecipesAreDocumented checks docs/engines.md against the expectations of
+// TestInteropRecipesAreDocumented checks docs/zookeeper.md against the expectations of
 // TestInteropRecipes.
 func TestInteropRecipesAreDocumented(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile(filepath.Join("..", "docs", "engines.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "zookeeper.md"))
 	must(t, err)
 	for _, recipe := range interopRecipes {
 		if row := recipe.row(recipe.waits, recipe.awaited); !strings.Contains(string(doc), row) {
-			t.Errorf("docs/engines.md lacks\n%s", row)
+			t.Errorf("docs/zookeeper.md lacks\n%s", row)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 var interopPeers = []fleetLanguage{peerZklock, peerZklockKazoo, peerCurator, peerGo, peerKazoo, peerKazooExtra, peerRenamed}
 
 // respects says whose locks a peer waits for, according to zklock's documentation and
-// docs/engines.md. Every peer waits for its own kind.
+// docs/zookeeper.md. Every peer waits for its own kind.
 var respects = map[fleetLanguage][]fleetLanguage{
 	peerZklock:      interopPeers,
 	peerZklockKazoo: interopPeers,

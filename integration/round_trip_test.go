@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestRoundTrip tests the rule in docs/operating.md for how the session timeout must
+// TestRoundTrip tests the rule in docs/operations.md for how the session timeout must
 // relate to the round trip: at a twentieth of it no lock is lost; at a third every lock
 // is, although no request fails.
 func TestRoundTrip(t *testing.T) {

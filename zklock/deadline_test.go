@@ -12,7 +12,7 @@ import (
 )
 
 // The deadline is a sixth of the session timeout ahead at a grant and soon after it, and 0.43 of it later, as
-// docs/operating.md says: with the margin taken off, while all goes well.
+// docs/operations.md says: with the margin taken off, while all goes well.
 func TestDeadline_FromGrantOn_IsAsFarAheadAsDocumented(t *testing.T) {
 	for name, waits := range map[string]bool{"free": false, "waited for": true} {
 		t.Run(name, func(t *testing.T) {

@@ -27,9 +27,9 @@
 // (/holdfast/orders%2F42). A key that starts with a slash is a znode path, as it stands,
 // for sharing a lock with other programs: [Names] says who respects whom.
 //
-// [docs/zookeeper.md] has the steps, the rule of the deadline, what there is to see, and what
-// happens when something fails; [docs/engines.md] what is assumed of clocks and servers;
-// [docs/operating.md] how to choose the session timeout.
+// [docs/zookeeper.md] has the steps, the rule of the deadline, what is assumed of clocks and
+// servers, what there is to see, and what happens when something fails; [docs/operations.md] how
+// to choose the session timeout.
 //
 // # Guarantees
 //
@@ -48,6 +48,5 @@
 // tokens that rise over a restored snapshot; and an order that other programs share beyond 2^31-1 creations under one parent.
 //
 // [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
-// [docs/engines.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/engines.md#zookeeper-assumptions
-// [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
+// [docs/operations.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operations.md
 package zklock

@@ -110,10 +110,10 @@ func TestManual(t *testing.T) {
 	})
 }
 
-// deployed returns the command lines of holdfast in the manifests and units of docs/deploying.md.
+// deployed returns the command lines of holdfast in the manifests and units of docs/operations.md.
 func deployed(t *testing.T) [][]string {
 	t.Helper()
-	text := read(filepath.Join("..", "..", "docs", "deploying.md"))
+	text := read(filepath.Join("..", "..", "docs", "operations.md"))
 	var lines [][]string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```\n").FindAllStringSubmatch(text, -1) {
 		for d := yaml.NewDecoder(strings.NewReader(block[1])); ; {
@@ -159,7 +159,7 @@ func verify(t *testing.T, unit string) {
 	}
 }
 
-// TestDeploying checks that holdfast accepts the command lines in docs/deploying.md.
+// TestDeploying checks that holdfast accepts the command lines in docs/operations.md.
 func TestDeploying(t *testing.T) {
 	begin(t)
 	lines := deployed(t)

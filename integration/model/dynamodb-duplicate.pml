@@ -2,7 +2,7 @@
  * A heartbeat that arrives twice: a proxy, or a wrapper of the SDK, sends a copy
  * of a request, with the same guid. dynamodb.pml leaves that out, since it counts
  * on a guid being written once. One holder, one observer, and guids by their
- * number; see dynamodb.md.
+ * number.
  */
 
 #ifndef LEASE

@@ -1,11 +1,15 @@
 /*
  * A key that is shared, on one item of a DynamoDB table: readers, or the holders of
  * permits, who each have an entry in the item; a writer; and a client of npm's
- * dynamodb-lock-client, which knows of neither. dynamodb.md says what is modelled and
- * what is left out; the runs are in dynamodb-shared.cases. Most switches remove one cure.
+ * dynamodb-lock-client, which knows of neither. The runs are in dynamodb-shared.cases. Most
+ * switches remove one cure.
  *
  * That a lease holds for one grant is what dynamodb.pml proves, with clocks that drift.
  * Here all clocks run alike, and there is no margin.
+ *
+ * Left out: leases longer than the item's, reclaims and breaks of one entry, limits that differ.
+ * The exception to late_refused: a copy of an Open that arrives when the key is free and another
+ * client was its last holder takes the key for nobody, for a lease.
  */
 
 #ifndef SHARERS

@@ -1,11 +1,23 @@
 /*
- * The lease of package dynamolock, on one item of a DynamoDB table. dynamodb.md says
- * what each part stands for, what the bounds are and what is left out; the runs are
- * in dynamodb.cases. Most switches remove one cure.
+ * The lease of package dynamolock, on one item of a DynamoDB table. The runs are in
+ * dynamodb.cases. Most switches remove one cure.
  *
  * Each client acquires the key once, and takes each step whenever it likes: the
  * periods of polls, heartbeats and retries, and a process that is stopped, are all
  * "some time later". Only what the client's own clock forbids is forbidden.
+ *
+ * Time is in ticks: a lease is 3, the margin 1. A clock may lose a tick, at most one in any
+ * three. Only the validity of a lock is counted on that clock. Of a guid, the model keeps who
+ * has seen it: every write of a new guid clears "seen". Break names the guid that it replaces.
+ * FAULTS requests get no answer: the request or its answer is lost, or the request arrives at
+ * any later time. With FLIGHT, requests and answers take any time.
+ *
+ * Left out: the FailClosed modes, which have no clocks; reclaim, which ends a grant as BreakNow
+ * does; items that are deleted or written by others; a monotonic clock that stands still while
+ * the wall clock is set back; TrustLocalTime; reads (a refused write shows the item and is the
+ * only look); Close; throttled requests; copies of requests, except of heartbeats; more than
+ * three clients, two faults and one break. Clients are alike, so they begin in the order of
+ * their numbers.
  */
 
 #ifndef CLIENTS

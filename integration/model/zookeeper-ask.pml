@@ -8,7 +8,13 @@
  *
  * Between the holder and its server there is a channel each way; a server that lags is one whose messages are late. What
  * is read from the connection is acted on at once if it is an event. A reply wakes a goroutine, which acts at any later
- * time, and what a goroutine is to send goes out at any later time. Faults have budgets:
+ * time, and what a goroutine is to send goes out at any later time.
+ *
+ * A reclaimed lock may be reported as broken if its holder was cut off, had not watched yet, had a write of its own under way,
+ * or looks after the reclaiming client has left the queue. Left out: sessions that end; the queue before the grant; heartbeats
+ * and Verify; ACLs; servers that lag for the asker; two asks at a time.
+ *
+ * Faults have budgets:
  */
 #ifndef GRANTS
 #define GRANTS 1	/* locks that the holder acquires, one after another: 1 or 2 */

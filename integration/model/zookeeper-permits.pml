@@ -6,6 +6,8 @@
  *
  * That a node is created exactly once, and deleted, whatever is lost, is proved in zookeeper-queue.pml: here requests are not lost. Servers
  * lag: a list may be as old as what its client has seen before, and no older.
+ *
+ * Left out: Curator's writers, after which a client always lists the queue; more than five requests.
  */
 #ifndef N
 #define N 3		/* clients */

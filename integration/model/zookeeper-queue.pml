@@ -6,7 +6,18 @@
  * when the client's lease has lapsed.
  *
  * The tree is that of the leader, in the order of its transactions. Servers lag: whatever a
- * client reads may be as old as what it has seen before, and no older. Faults have budgets:
+ * client reads may be as old as what it has seen before, and no older. A request in flight when its connection
+ * is lost may be carried out at any later time of the session (not with PUNCTUAL). Three clients with every fault at once are
+ * too many states: the table has the combinations that are checked.
+ *
+ * A holder or waiter whose node an operator has deleted is excused from exclusion and tokens_rise until it learns of that.
+ *
+ * Left out: contenders that share a client; try, reclaim, foreign contenders but for a downgrading Curator thread; reads that
+ * are in flight when a session ends; the end of the sequence counter; writes to nodes; transactions of several creations and
+ * deletions, which are one order of them; the times of looks for orphans. Clients are alike, so they begin in the order of
+ * their numbers.
+ *
+ * Faults have budgets:
  */
 #ifndef N
 #define N 2		/* clients */

@@ -7,8 +7,16 @@
  * which server 1 leads. Server 0 does not know that, and may go on answering for ever.
  *
  * One client, with one session, sends pings, syncs and writes as it likes, through one server at a time. Any message may
- * take any time, between servers too, where order is kept. Time is counted in whole units, which loses nothing: see
- * README.md. All constants are in these units:
+ * take any time, between servers too, where order is kept. Time is counted in whole units: T is 4, and a quarter of T,
+ * the window, and half a tick are 1. That loses nothing, because the rule only says that two moments are at least, at most, or
+ * less than some units apart, and at most one of these conditions is strict. The other strict condition is an assumption: the
+ * leader queues pings for a follower less than T/4 apart. So the model queues a ping before anything else when it is due.
+ *
+ * Left out: more than one unanswered request; clocks at different rates, for which the lease has a margin; touches that are
+ * lost with a connection, which only makes sessions shorter; a third leader; how a write is committed; local sessions and
+ * observers; timeouts that change at a resumption.
+ *
+ * All constants are in these units:
  */
 #define T      4	/* session timeout: what the leader counts, and the client's lease without margin */
 #ifndef WINDOW

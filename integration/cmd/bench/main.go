@@ -30,8 +30,8 @@ func run() error {
 	quick := flag.Bool("quick", false, "few and short blocks: shows that it works, not how fast")
 	only := flag.String("run", "", "measure only the rows whose `name` matches this regular expression")
 	out := flag.String("o", "", "write all measurements to this `file`, as JSON")
-	publish := flag.Bool("publish", false, "write the measurements to docs/bench.json, and redraw the pictures and tables in docs from it")
-	draw := flag.Bool("draw", false, "measure nothing; redraw from docs/bench.json")
+	publish := flag.Bool("publish", false, "write the measurements to bench.json in this directory, and redraw the pictures in docs from it")
+	draw := flag.Bool("draw", false, "measure nothing; redraw from bench.json")
 	flag.Parse()
 	want, err := regexp.Compile(*only)
 	switch {

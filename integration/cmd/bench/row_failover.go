@@ -210,7 +210,7 @@ func (r *runner) judge(where, session string) report.Row {
 		fmt.Sprintf("the longest of %d elections, %d kills", heatSize, len(r.rounds)), report.AtMost(1.10), longest)
 }
 
-// against compares the same kills of two libraries. Who sends more heartbeats has a session that ends later: see docs/bench.md.
+// against compares the same kills of two libraries. Who sends more heartbeats has a session that ends later: see docs/operations.md, Speed.
 func (r *runner) against(other *runner) report.Row {
 	where := standing.name
 	if other.name == etcdElection.name {

@@ -93,7 +93,7 @@ func examine[S any](ctx context.Context, e examination, subject S, checks []chec
 		case errors.Is(err, holdfast.ErrInvalid):
 			return err
 		case e.refused(err):
-			findings = append(findings, problem("see docs/operating.md, What to do when", "%v", err))
+			findings = append(findings, problem("see docs/operations.md, What to do when", "%v", err))
 		default:
 			findings = append(findings, problem("see to the connection, or give a longer --timeout; nothing after this was looked at", "%v", err))
 		}

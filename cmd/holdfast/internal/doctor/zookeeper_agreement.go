@@ -117,7 +117,7 @@ func (e *ensemble) differing(ctx context.Context, servers []*server) ([]string, 
 // judgeDiverged reports the contenders that a server shows and the leader lacks, and those
 // that the server lacks and the leader has.
 func judgeDiverged(addr string, more, less []string) []Finding {
-	cure := "restart " + addr + "; if that does not help, empty its data directory (docs/operating.md, A stale (diverged) server)"
+	cure := "restart " + addr + "; if that does not help, empty its data directory (docs/operations.md, A stale (diverged) server)"
 	var findings []Finding
 	if len(more) > 0 {
 		findings = append(findings, problem(cure,

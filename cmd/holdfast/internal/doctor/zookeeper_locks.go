@@ -183,7 +183,7 @@ func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
 		if l.stat == nil {
 			continue
 		}
-		cure := "stop those who use the lock, delete " + l.path + ", start them again (docs/operating.md, A counter near its end)"
+		cure := "stop those who use the lock, delete " + l.path + ", start them again (docs/operations.md, A counter near its end)"
 		next := l.next()
 		highest = max(highest, next)
 		switch {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -126,16 +125,6 @@ func (r Row) median() string {
 		return number(r.Interval.Median) + r.Unit
 	}
 	return fmt.Sprintf("%s%s [%s, %s]", number(r.Interval.Median), r.Unit, number(r.Interval.Low), number(r.Interval.High))
-}
-
-// ratio says what the median of a contest is a multiple of.
-func (r Row) ratio() string {
-	of := "times its time"
-	if strings.HasPrefix(r.Bar, atLeast) {
-		of = "times its rate"
-	}
-	r.Unit = ""
-	return r.median() + " " + of
 }
 
 // spread is the range of the values, if there are several.
