@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
-	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
+	"github.com/holdfast-go/holdfast/integration/internal/npm"
 )
 
 //go:embed npm.js
@@ -21,11 +21,11 @@ func npmClient() side {
 			if err != nil {
 				return nil, err
 			}
-			node, err := npmcache.Node(ctx)
+			node, err := npm.Node()
 			if err != nil {
 				return nil, err
 			}
-			modules, err := npmcache.Modules(ctx, npmcache.LockClient...)
+			modules, err := npm.Modules()
 			return append(d.target.Env(), "AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE=1", node, "--expose-gc", path, modules,
 				d.table, dynamoserver.DefaultKey, owner, strconv.FormatInt(dynamolock.DefaultLease.Milliseconds(), 10)), err
 		})}
