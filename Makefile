@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
+.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,13 +157,11 @@ nightly: ## Run everything that .ci/run leaves out, at most 150 minutes, as root
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
-bench: ## Measure against other lock libraries on real servers, and draw the pictures in docs
+bench: ## Compare with other lock libraries on real servers, and write the table to bin/bench.md (PAIRS=6 ROWS='handoff|npm' for less)
 	@integration/setup.sh bench
-	go run ./integration/cmd/bench -publish
+	mkdir -p bin
+	go run ./integration/cmd/bench -o bin/bench.md $(if $(PAIRS),-pairs $(PAIRS)) $(if $(ROWS),-run '$(ROWS)')
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
-
-bench-draw: ## Draw these pictures again, without measuring
-	go run ./integration/cmd/bench -draw
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures
 	@cd tools && GOWORK=off go run ./diagrams ../docs/pictures

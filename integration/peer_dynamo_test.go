@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
-	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
+	"github.com/holdfast-go/holdfast/integration/internal/npm"
 )
 
 // fleetConfig is the one argument of a process in either language.
@@ -69,7 +69,7 @@ func (c fleetConfig) dial(t testing.TB, target *dynamoserver.Target, name string
 // newFleetConfig returns settings with a new table.
 func newFleetConfig(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, keys ...dynamoserver.Key) fleetConfig {
 	t.Helper()
-	modules, err := npmcache.Modules(limited(t), npmcache.LockClient...)
+	modules, err := npm.Modules()
 	must(t, err)
 	c := fleetConfig{
 		Table:     target.Table(t, keys...),
@@ -107,7 +107,7 @@ func (c *fleetConfig) peer(t *testing.T, target *dynamoserver.Target, language f
 	must(t, err)
 	command := goPeerCommand("dynamolock", string(argument))
 	if language == fleetNode {
-		node, err := npmcache.Node(limited(t))
+		node, err := npm.Node()
 		must(t, err)
 		program := filepath.Join("testdata", "mixedfleet", "obey.js")
 		command = []string{"AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE=1", node, program, string(argument)}

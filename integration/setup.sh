@@ -18,7 +18,7 @@
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
 #           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
 #
-# npm's packages go into the user's cache, once; so does Node.js itself where the system's is older than 20, as Debian 12's is.
+# npm's packages go into testdata/npm/node_modules; so does Node.js itself where the system's is older than 20, as Debian 12's is.
 #
 # As root on Debian it installs what is missing, and then runs the command if there is one. Without root, but with Docker, it
 # runs the command as root in a Debian container, on a copy of the repository. Otherwise it says what to install, and fails.
@@ -156,7 +156,7 @@ in_container() {
 	testflags=${TESTFLAGS:-}
 	flags+=(-e "TESTFLAGS=${testflags//\$/\$\$}")
 	# shellcheck disable=SC2016  # the dollars are the inner shell's
-	tar -c --exclude=./.git . |
+	tar -c --exclude=./.git --exclude=node_modules . |
 		docker run --rm -i -v holdfast-go-cache:/cache -e GOMODCACHE=/cache/mod -e GOCACHE=/cache/build -e XDG_CACHE_HOME=/cache "${flags[@]}" "$image" \
 			bash -euc '
 				# The end of this shell, which is process 1, is the end of all.
@@ -170,14 +170,22 @@ in_container() {
 			' bash "$need" "$@"
 }
 
-# finish puts npm's packages into the cache, and goes on to the command.
+# npm_packages installs what the lock file names, unless it is there.
+npm_packages() (
+	cd "$(dirname "$0")/testdata/npm"
+	[ ! node_modules/.package-lock.json -nt package-lock.json ] || exit 0
+	flags=(--ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error)
+	# The optional packages are Node.js.
+	! node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' || flags+=(--omit=optional)
+	tries npm ci "${flags[@]}" >/dev/null
+)
+
+# finish installs npm's packages, and goes on to the command.
 finish() {
-	if npm_is_wanted; then
-		(cd "$(dirname "$0")" && tries go run ./internal/npmcache/fetch >/dev/null) || {
-			say "cannot get what the tests use of npm; see above" >&2
-			exit 1
-		}
-	fi
+	! npm_is_wanted || npm_packages || {
+		say "cannot install npm's packages; see above" >&2
+		exit 1
+	}
 	case $need in
 	newest) "$(dirname "$0")/versions.sh" fetch newest ;;
 	versions) "$(dirname "$0")/versions.sh" fetch ;;

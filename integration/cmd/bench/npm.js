@@ -1,48 +1,34 @@
 "use strict";
 
-// One process with the npm client, driven by commands on stdin:
+// One process with the npm client. Each line of stdin is "run KEY N"; the answer is the nanoseconds that N acquisitions and
+// releases took.
 //
-//  run KEY N   N times acquire and release, one after the other, of a lock that
-//              nobody else wants; says how many nanoseconds they took
-//
-// A lock that was held before has an item. The client reads it, waits by a timer
-// for the lease in it to end, which after a release is 1 ms, and then writes: that
-// is how it works. It renews nothing here.
+// A lock that was held before has an item. The client reads it, waits by a timer for the lease in it to end, which after a
+// release is 1 ms, and then writes. It renews nothing here.
 
 const http = require("http");
 const https = require("https");
 const path = require("path");
 const readline = require("readline");
 
-const config = JSON.parse(process.argv[2]);
-const from = name => require(path.join(config.modules, name));
-
+const [modules, lockTable, partitionKey, owner, lease] = process.argv.slice(2);
+const from = name => require(path.join(modules, name));
 const DynamoDB = from("aws-sdk/clients/dynamodb");
 const {FailOpen} = from("dynamodb-lock-client");
 
-const secure = process.env.DYNAMODB_ENDPOINT.startsWith("https:");
+const endpoint = process.env.DYNAMODB_ENDPOINT;
+// By default this SDK opens a connection for each request.
+const agent = new (endpoint.startsWith("https:") ? https : http).Agent({keepAlive: true});
+const dynamodb = new DynamoDB.DocumentClient({endpoint, region: process.env.AWS_REGION, httpOptions: {agent}});
+const locks = new FailOpen({dynamodb, lockTable, partitionKey, owner, leaseDurationMs: Number(lease)});
 
-const locks = new FailOpen(
-    {
-        dynamodb: new DynamoDB.DocumentClient(
-            {
-                endpoint: process.env.DYNAMODB_ENDPOINT,
-                region: process.env.AWS_REGION,
-                // By default this SDK opens a connection for each request.
-                httpOptions: {agent: new (secure ? https : http).Agent({keepAlive: true})}
-            }
-        ),
-        lockTable: config.table,
-        partitionKey: config.partitionKey,
-        owner: config.owner,
-        leaseDurationMs: config.leaseMs
-    }
-);
-
-function fail(error)
+function check(error)
 {
-    console.error(error);
-    process.exit(1);
+    if (error)
+    {
+        console.error(error);
+        process.exit(1);
+    }
 }
 
 function run(key, n, done)
@@ -53,11 +39,13 @@ function run(key, n, done)
     }
     return locks.acquireLock(key, (error, lock) =>
         {
-            if (error)
-            {
-                return fail(error);
-            }
-            return lock.release(error => error ? fail(error) : run(key, n - 1, done));
+            check(error);
+            return lock.release(error =>
+                {
+                    check(error);
+                    run(key, n - 1, done);
+                }
+            );
         }
     );
 }

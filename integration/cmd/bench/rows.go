@@ -2,157 +2,113 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
-	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
+	"github.com/holdfast-go/holdfast"
 )
 
-// A row of the table makes one line of the report or more.
+// row compares holdfast with another library at the same work.
 type row struct {
-	name    string // for -run
-	measure measure
+	name        string // for -run
+	where, work string
+	ours, other side
+	ops         int     // of a block; 0: as many as fill blockLength
+	bar         float64 // the lower end of the interval of the ratios must reach it
 }
 
-// measure emits lines of the report.
-type measure func(ctx context.Context, s *servers, emit func(report.Row)) error
-
-// rows are measured in this order. To compare with one more library, add it to libraries.go and its contests here; to compare
-// other work, add that to works.go.
-var rows = []row{
-	{"uncontended", contest(loopback.of(80), oneLock, goZookeeper, report.AtLeast(1.10))},
-	{"uncontended", contest(loopback, oneLock, bareNodes, report.AtMost(1.15))},
-	{"uncontended", contest(loopback, heldLock, goZookeeper, report.AtLeast(1.10))},
-	{"uncontended", contest(distant, oneLock, goZookeeper, report.AtLeast(1.40))},
-	{"uncontended", contest(distant, oneLock, bareNodes, report.AtMost(1.05))},
-	{"uncontended", contest(distant, heldLock, goZookeeper, report.AtLeast(1.40))},
-	{"peers", contest(loopback.of(20), oneLock, curator, report.AtLeast(1))},
-	{"peers", contest(loopback.of(20), oneLock, kazoo, report.AtLeast(1))},
-	{"fresh", contest(loopback, freshKeys, goZookeeper, report.AtLeast(1))},
-	{"parallel", contest(loopback, parallelLocks, goZookeeper, report.AtLeast(1.8))},
-	{"handoff", contest(loopback, handoffs(2), goZookeeper, report.AtLeast(1.10))},
-	{"handoff", contest(loopback, handoffs(10), goZookeeper, report.AtLeast(1.10))},
-	{"handoff", contest(loopback, handoffs(30), goZookeeper, report.AtLeast(1.10))},
-	{"handoff", contest(loopback, handoffs(100), goZookeeper, report.AtLeast(1.10))},
-	{"handoff", contest(loopback, handoffs(300), goZookeeper, report.AtLeast(1.25))},
-	{"handoff", contest(loopback, handoffs(1000), goZookeeper, report.AtLeast(1.25))},
-	{"handoff", contest(distant.of(20), handoffs(10), goZookeeper, report.AtLeast(1.40))},
-	{"handoff", contest(distant.of(20), handoffs(100), goZookeeper, report.AtLeast(1.40))},
-	{"crowd", contest(loopback.of(10), crowd, goZookeeper, report.AtLeast(1.5))},
-	{"peers", contest(loopback.of(20), handoffs(10), curator, report.AtLeast(1))},
-	{"peers", contest(loopback.of(20), handoffs(10), kazoo, report.AtLeast(1))},
-	{"handoff", growth(10, 1000, report.AtMost(1.3))},
-	{"many", onZooKeeper(manyLocks)},
-	{"memory", onZooKeeper(memory)},
-	{"traffic", onZooKeeper(wakeUps)},
-	{"traffic", onZooKeeper(liveness)},
-	{"observe", onZooKeeper(observing)},
-	{"readers", contest(reading.of(20), oneReader, curatorRead, report.AtLeast(1))},
-	{"readers", contest(reading.of(20), oneReader, kazooRead, report.AtLeast(1))},
-	{"readers", contest(reading.of(20), readersTogether, curatorRead, report.AtLeast(1))},
-	{"readers", contest(reading.of(20), readersTogether, kazooRead, report.AtLeast(1))},
-	{"readers", onZooKeeper(readersServed)},
-	{"permits", contest(permitted.of(20), permitsContended, curatorSemaphore, report.AtLeast(2))},
-	{"permits", contest(permitted.of(20), permitsContended, kazooSemaphore, report.AtLeast(2))},
-	{"permits", onZooKeeper(permitWrites)},
-	{"resign", contest(standing.of(12), resignations(10), ownLock, report.AtMost(1.10))},
-	{"resign", contest(standing.of(12), resignations(10), latch, report.AtLeast(1))},
-	{"resign", contest(standing.of(12), resignations(10), kazooElection, report.AtLeast(1))},
-	{"resign", contest(withEtcd.of(12), resignations(10), etcdElection, report.AtLeast(1))},
-	{"failover", failover},
-	{"dynamodb-calls", onDynamoDB(calls)},
-	{"dynamodb-shared", onDynamoDB(sharedCalls)},
-	{"dynamodb-held", onDynamoDB(manyLeases)}, // before the npm row, which leaves much garbage
-	{"dynamodb-notice", onDynamoDB(notice)},
-	{"dynamodb-observe", onDynamoDB(polling)},
-	{"dynamodb-npm", contest(dynamoDB, oneLock, npmClient, report.AtLeast(2))},
-	{"dynamodb-aws", contest(dynamoDB.of(20), oneLock, awsClient, report.AtLeast(1.5))},
-	{"dynamodb-aws", contest(farDynamoDB.of(20), oneLock, awsClient, report.AtLeast(1.5))},
-}
-
-// place is a server and the way to it.
-type place struct {
+// side is one of the two libraries of a row.
+type side struct {
 	name  string
-	ours  library // of which the other side is another
-	far   bool    // through a proxy that adds linkLatency
-	times int     // how many times as long as elsewhere blocks and warm-up are
-	pairs int     // of blocks; 0: as many as usual
+	start func(context.Context, *lifetime) (block, error)
 }
 
-// of is the same place with another number of pairs of blocks.
-func (p place) of(pairs int) place {
-	p.pairs = pairs
-	return p
-}
+// block does a number of operations and returns their time.
+type block func(ctx context.Context, ops int) (time.Duration, error)
+
+const (
+	nearZooKeeper, farZooKeeper = "ZooKeeper, loopback", "ZooKeeper, 1 ms each way"
+	nearDynamo, farDynamo       = "DynamoDB's API", "DynamoDB's API, 1 ms each way"
+
+	uncontended = "one lock, uncontended"
+
+	// keysAtOnce is how many keys one session uses at the same time.
+	keysAtOnce = 32
+	// permits is the limit of the semaphore for which contenders contend.
+	permits, contenders = 8, 64
+)
 
 var (
-	loopback = place{name: "ZooKeeper, loopback", ours: onZK, times: 1}
-	distant  = place{name: "ZooKeeper, 1 ms each way", ours: onZK, far: true, times: 1}
-	// Its server and the npm client compile while they run.
-	dynamoDB    = place{name: "DynamoDB's API", ours: onDynamo, times: 3}
-	farDynamoDB = place{name: "DynamoDB's API, 1 ms each way", ours: onDynamo, far: true, times: 3}
+	near = zookeeperClient(false)
+	far  = zookeeperClient(true)
 )
 
-// contest compares holdfast with another library at the same work, in blocks that take turns.
-func contest(p place, w work, other library, bar report.Bar) measure {
-	return func(ctx context.Context, s *servers, emit func(report.Row)) error {
-		var clients []*client
-		defer func() {
-			for _, c := range clients {
-				c.close()
-			}
-		}()
-		ctx, stop := context.WithCancel(ctx) // those who still wait give up, and then with their sessions
-		defer stop()
-		var sides []side
-		for _, lib := range []library{p.ours, other} {
-			block, err := w.start(ctx, s, func() (*client, error) {
-				c, err := lib.open(ctx, s, p)
-				if err == nil {
-					clients = append(clients, c)
-				}
-				return c, err
-			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", lib.name, err)
-			}
-			sides = append(sides, side{lib.name, block})
-		}
-		where := p.name
-		if p.ours.name == onDynamo.name && s.dynamodb != nil {
-			where += ", " + s.dynamodb.server()
-		}
-		c, err := alternate(ctx, s.plan(w.length, p), report.Contest{
-			Where: where, What: w.what, Waiters: w.waiters, Election: w.election, Sharing: w.sharing, Op: w.op, Ops: s.times(w.ops, w.quick),
-		}, sides[0], sides[1])
-		if err != nil {
-			return err
-		}
-		emit(report.Compare(c, bar))
-		return nil
+// rows run in this order. Each other library has a file of its own.
+var rows = []row{
+	{"uncontended", nearZooKeeper, uncontended, ours(alone(near)), goZookeeper(alone(goZookeeperClient(false))), 0, 1},
+	{"distant", farZooKeeper, uncontended, ours(alone(far)), goZookeeper(alone(goZookeeperClient(true))), 0, 1.4},
+	{"curator", nearZooKeeper, uncontended, ours(alone(near)), curatorMutex(), 0, 1},
+	{"kazoo", nearZooKeeper, uncontended, ours(alone(near)), kazooLock(), 0, 1},
+	{
+		"parallel", nearZooKeeper, fmt.Sprintf("%d locks at the same time on one session", keysAtOnce),
+		ours(parallel(near)), goZookeeper(parallel(goZookeeperClient(false))), 0, 1.2,
+	},
+	handoff(10, 1.03),
+	handoff(100, 1.08),
+	handoff(1000, 1.25),
+	{
+		"permits", nearZooKeeper, fmt.Sprintf("a semaphore of %d, %d contenders", permits, contenders),
+		ours(crowd(zookeeperClient(false, holdfast.WithLimit(permits)))), curatorSemaphore(), 0, 1.4,
+	},
+	{"npm", nearDynamo, uncontended, ours(alone(dynamoClient(false))), npmClient(), 0, 1.5},
+	{"aws", farDynamo, uncontended, ours(alone(dynamoClient(true))), awsClient(), 0, 1.25},
+	{"memory", "memory", uncontended, ours(alone(memoryClient)), side{"a channel of one", alone(channelClient)}, 0, 0.005},
+}
+
+func ours(start func(context.Context, *lifetime) (block, error)) side { return side{"holdfast", start} }
+
+func handoff(waiters int, bar float64) row {
+	return row{
+		fmt.Sprintf("handoff-%d", waiters), nearZooKeeper, fmt.Sprintf("hand-off, %d waiters", waiters),
+		ours(handoffs(near, waiters)), goZookeeper(handoffs(goZookeeperClient(false), waiters)), 100, bar,
 	}
 }
 
-// growth compares the costs of a hand-off with two numbers of waiters, of contests with go-zookeeper that have been measured.
-func growth(few, many int, bar report.Bar) measure {
-	return func(_ context.Context, s *servers, emit func(report.Row)) error {
-		cost := map[int][]float64{}
-		for _, r := range s.report.Rows {
-			if c := r.Contest; c != nil && c.Where == loopback.name && c.Other.Name == goZookeeper.name {
-				for _, took := range c.Ours.Blocks {
-					cost[c.Waiters] = append(cost[c.Waiters], float64(took)/float64(c.Ops))
-				}
-			}
-		}
-		ratios := make([]float64, len(cost[few]))
-		if len(ratios) == 0 || len(ratios) != len(cost[many]) {
-			return errors.New("there are no contests to compare")
-		}
-		for i := range ratios {
-			ratios[i] = cost[many][i] / cost[few][i]
-		}
-		emit(report.Judge(fmt.Sprintf("holdfast's cost per hand-off, %d waiters against %d", many, few), "how many times as much",
-			fmt.Sprintf("%d blocks of each, from the rows above", len(ratios)), bar, ratios))
-		return nil
+// measure starts both sides, measures pairs of blocks and returns a row of the table.
+func (r row) measure(ctx context.Context, b *bench, pairs int) (line string, err error) {
+	l := &lifetime{bench: b}
+	defer l.close()
+	ctx, stop := context.WithCancel(ctx) // waiters give up before their sessions end
+	defer stop()
+	mine, err := r.ours.start(ctx, l)
+	if err != nil {
+		return "", fmt.Errorf("holdfast: %w", err)
 	}
+	theirs, err := r.other.start(ctx, l)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", r.other.name, err)
+	}
+	m, err := measurePairs(ctx, mine, theirs, r.ops, pairs)
+	if err != nil {
+		return "", err
+	}
+	ratio, verdict := medianInterval(m.ratios), "reached"
+	if ratio.low < r.bar {
+		verdict = "missed"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s, %s | %.3g [%.3g, %.3g] | ≥ %.3g: %s |", r.where, r.work, perOp(m.ours), r.other.name,
+		perOp(m.other), ratio.median, ratio.low, ratio.high, r.bar, verdict), nil
+}
+
+// perOp is a median time with three digits.
+func perOp(ns []float64) string {
+	median := medianInterval(ns).median
+	unit, name := 1.0, "ns"
+	switch {
+	case median >= 1e6:
+		unit, name = 1e6, "ms"
+	case median >= 1e3:
+		unit, name = 1e3, "µs"
+	}
+	return fmt.Sprintf("%.3g %s", median/unit, name)
 }

@@ -1,15 +1,15 @@
-// Package docker holds what the packages that run servers in containers share.
+// Package docker runs servers in containers.
 package docker
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -20,50 +20,18 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// ErrNoDaemon: no Docker daemon answers. The text says what to do about it.
-var ErrNoDaemon = errors.New("no Docker daemon answers (\"make test-containers\" starts one of its own when run as root)")
-
-var quiet = log.NewNoopLogger()
-
-var health struct {
-	once sync.Once
-	err  error
-}
-
-// Answers returns nil when there is a Docker daemon, else an error that matches [ErrNoDaemon]. The answer is kept:
-// testcontainers keeps its own, too.
-func Answers(ctx context.Context) error {
-	health.once.Do(func() {
-		// Later callers use the answer too, even if this one is cancelled.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if err := ask(ctx); err != nil {
-			health.err = fmt.Errorf("%w: %w", ErrNoDaemon, err)
-		}
-	})
-	return health.err
-}
-
-func ask(ctx context.Context) (err error) {
-	// testcontainers panics if it finds no way to reach a daemon.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("docker: %v", r)
-		}
-	}()
-	provider, err := testcontainers.ProviderDocker.GetProvider(testcontainers.WithLogger(quiet))
-	if err != nil {
-		return err
+// Answers returns nil if a Docker daemon answers. It asks once.
+var Answers = sync.OnceValue(func() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := exec.CommandContext(ctx, "docker", "version").Run(); err != nil {
+		return fmt.Errorf("no Docker daemon answers (\"make test-containers\" starts one of its own when run as root): docker version: %w", err)
 	}
-	defer provider.Close()
-	return provider.Health(ctx)
-}
+	return nil
+})
 
-const (
-	// A first start may have to pull the image.
-	pullPatience  = 5 * time.Minute
-	startPatience = time.Minute
-)
+// startPatience bounds a start, which may have to pull the image.
+const startPatience = 5 * time.Minute
 
 // Container is a server in a container of the local Docker daemon.
 type Container struct {
@@ -78,31 +46,35 @@ func Run(
 	ctx context.Context, variable, image, port string, answers func(ctx context.Context, addr string) error,
 	options ...testcontainers.ContainerCustomizer,
 ) (*Container, error) {
-	if err := Answers(ctx); err != nil {
+	if err := Answers(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, pullPatience)
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	image = cmp.Or(os.Getenv(variable), image)
 	running := &Container{}
-	serves := wait.ForNop(func(ctx context.Context, target wait.StrategyTarget) (err error) {
-		running.Addr, err = await(ctx, target, port, answers)
-		return err
+	serves := wait.ForNop(func(ctx context.Context, target wait.StrategyTarget) error {
+		for {
+			mapped, err := target.MappedPort(ctx, port)
+			if err == nil {
+				running.Addr = net.JoinHostPort("127.0.0.1", mapped.Port())
+				err = answers(ctx, running.Addr)
+			}
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 	})
 	var err error
 	running.c, err = testcontainers.Run(ctx, image, append([]testcontainers.ContainerCustomizer{
-		testcontainers.WithLogger(quiet),
+		testcontainers.WithLogger(log.NewNoopLogger()),
 		testcontainers.WithExposedPorts(port),
 		testcontainers.WithHostConfigModifier(func(hc *container.HostConfig) {
-			// By default Docker would publish it on all interfaces.
-			hc.PortBindings = network.PortMap{
-				network.MustParsePort(port): {{HostIP: netip.MustParseAddr("127.0.0.1")}},
-			}
-			// As a container's process 1, Node.js would ignore SIGTERM.
-			init := true
-			hc.Init = &init
+			// By default Docker would publish the port on all interfaces.
+			hc.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: netip.MustParseAddr("127.0.0.1")}}}
 		}),
-		testcontainers.WithWaitStrategyAndDeadline(startPatience, serves),
+		testcontainers.WithWaitStrategyAndDeadline(time.Minute, serves),
 	}, options...)...)
 	if err != nil {
 		err = fmt.Errorf("container from %s: %w; its log ends:\n%s", image, err, running.LogTail())
@@ -112,41 +84,12 @@ func Run(
 	return running, nil
 }
 
-// await gives up when the container has ended.
-func await(
-	ctx context.Context, target wait.StrategyTarget, port string, answers func(ctx context.Context, addr string) error,
-) (string, error) {
-	for {
-		var addr string
-		p, err := target.MappedPort(ctx, port)
-		if err == nil {
-			addr = net.JoinHostPort("127.0.0.1", p.Port())
-			attempt, cancel := context.WithTimeout(ctx, time.Second)
-			err = answers(attempt, addr)
-			cancel()
-		}
-		if err == nil {
-			return addr, nil
-		}
-		if state, stateErr := target.State(ctx); stateErr == nil && !state.Running {
-			return "", fmt.Errorf("container has ended with exit code %d", state.ExitCode)
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("%w: last answer: %w", ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // LogTail returns the end of the container's log.
 func (c *Container) LogTail() string {
 	if c.c == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	r, err := c.c.Logs(ctx)
+	r, err := c.c.Logs(context.Background())
 	if err != nil {
 		return err.Error()
 	}

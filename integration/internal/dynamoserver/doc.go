@@ -4,8 +4,7 @@
 //
 //   - DYNAMODB_ENDPOINT: a server that is already running, or AWS itself;
 //   - Docker: a container of Amazon's DynamoDB Local, or of another image;
-//   - dynalite, a server from npm, as a local process. It is installed into the user's cache on first use (see
-//     npmcache), and then works without a network. It needs Node.js 20 or newer.
+//   - dynalite, a server from npm, as a local process (see package npm).
 //
 // Amazon's DynamoDB Local as a local process is never started unasked, because its licence requires an AWS account. To use
 // it, unpack it and set DYNAMODB=local and DYNAMODB_LOCAL_HOME. Nor is moto, a server from PyPI: it supports what dynalite

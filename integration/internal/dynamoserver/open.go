@@ -90,7 +90,7 @@ func open(ctx context.Context) (*Target, error) {
 	case endpoint != "":
 		return openGiven(ctx, endpoint)
 	}
-	if docker.Answers(ctx) == nil {
+	if docker.Answers() == nil {
 		t, err := startContainer(ctx)
 		if err == nil || ctx.Err() != nil {
 			return t, err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/child"
-	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
+	"github.com/holdfast-go/holdfast/integration/internal/npm"
 )
 
 const (
@@ -28,11 +28,11 @@ const survive = `process.on("uncaughtException", e => {
 })`
 
 func startDynalite(ctx context.Context) (*Target, error) {
-	node, err := npmcache.Node(ctx)
+	node, err := npm.Node()
 	if err != nil {
 		return nil, fmt.Errorf("dynalite: %w (or set DYNAMODB_ENDPOINT to a running server, or start Docker)", err)
 	}
-	modules, err := npmcache.Modules(ctx, npmcache.Dynalite...)
+	modules, err := npm.Modules()
 	if err != nil {
 		return nil, fmt.Errorf("dynalite: %w (or set DYNAMODB_ENDPOINT to a running server, or start Docker)", err)
 	}

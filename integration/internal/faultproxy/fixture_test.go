@@ -40,11 +40,6 @@ func serve(t testing.TB, handle func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-func echoServer(t testing.TB) string {
-	t.Helper()
-	return serve(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
-}
-
 func started(t testing.TB, p *Proxy, err error) *Proxy {
 	t.Helper()
 	if err != nil {
@@ -120,8 +115,6 @@ func (c client) ends(want error) {
 
 const reset = syscall.ECONNRESET
 
-func (c client) closeWrite() { _ = c.Conn.(*net.TCPConn).CloseWrite() }
-
 func refused(t *testing.T, p *Proxy) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())
@@ -153,13 +146,6 @@ func eventually(t *testing.T, what string, cond func() bool) {
 type fakeZK struct {
 	mu   sync.Mutex
 	seen []string // paths of the requests that arrived
-}
-
-func startZK(t *testing.T) (*fakeZK, *Proxy) {
-	t.Helper()
-	z := &fakeZK{}
-	p, err := StartZooKeeper(serve(t, z.handle))
-	return z, started(t, p, err)
 }
 
 func (z *fakeZK) handle(c net.Conn) {
@@ -228,12 +214,6 @@ func request(xid int32, op Op, path string) []byte {
 	return appendString(b, path)
 }
 
-// dialZK connects and opens a session.
-func dialZK(t *testing.T, p *Proxy) client {
-	t.Helper()
-	return greeted(t, dial(t, p))
-}
-
 // greeted opens a session.
 func greeted(t *testing.T, c client) client {
 	t.Helper()
@@ -276,14 +256,5 @@ func acted(t *testing.T, hit <-chan Frame, kind Kind, xid int32) {
 		}
 	case <-time.After(patience):
 		t.Fatal("the rule did not act")
-	}
-}
-
-func notActed(t *testing.T, hit <-chan Frame) {
-	t.Helper()
-	select {
-	case f := <-hit:
-		t.Fatalf("the rule acted on %v", f)
-	default:
 	}
 }

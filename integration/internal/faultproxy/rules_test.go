@@ -1,196 +1,144 @@
 package faultproxy
 
 import (
+	"context"
+	"errors"
 	"io"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-func TestVerdicts(t *testing.T) {
+// inMemory runs a test in a bubble, with a proxy that is [InMemory]. connect makes a connection with a session.
+func inMemory(t *testing.T, test func(t *testing.T, z *fakeZK, p *Proxy, connect func() client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		z := &fakeZK{}
+		p := InMemory(func(context.Context, string, string) (net.Conn, error) {
+			end, ours := net.Pipe()
+			go func() {
+				defer ours.Close()
+				z.handle(ours)
+			}()
+			return end, nil
+		}, "zk:2181")
+		t.Cleanup(func() { _ = p.Close() })
+		test(t, z, p, func() client {
+			conn, err := p.Dial(t.Context(), "tcp", "zk:2181")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return greeted(t, client{conn, t})
+		})
+	})
+}
+
+// TestOneFrame checks for each fault of one frame whether the server gets the request and what becomes of the connection.
+func TestOneFrame(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		dir     Direction
-		verdict Verdict
-		arrives int
-	}{
-		"drop request":       {ToServer, DropFrame, 0},
-		"drop reply":         {ToClient, DropFrame, 1},
-		"cut before request": {ToServer, CutBefore, 0},
-		"cut before reply":   {ToClient, CutBefore, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			z, p := startZK(t)
+	filter := func(dir Direction, v Verdict) func(p *Proxy) {
+		return func(p *Proxy) {
 			p.SetFilter(func(f Frame) Verdict {
-				if f.Dir == tt.dir && f.Path == "/x" {
-					return tt.verdict
+				if f.Dir == dir && f.Path == "/x/1" {
+					return v
 				}
 				return Pass
 			})
-			c := dialZK(t, p)
-			c.request(1, OpCreate, "/x")
-			if tt.verdict == DropFrame {
-				c.call(2, OpCreate, "/y")
-			} else {
-				c.ends(io.EOF)
-			}
-			z.saw(t, "/x", tt.arrives)
-		})
-	}
-}
-
-// A filter that blocks holds up one direction of one connection, and ends with it.
-func TestBlockingFilter(t *testing.T) {
-	t.Parallel()
-	_, p := startZK(t)
-	entered, release := make(chan struct{}, 2), make(chan struct{})
-	p.SetFilter(func(f Frame) Verdict {
-		if f.Path == "/x" && f.Dir == ToServer {
-			entered <- struct{}{}
-			select {
-			case <-release:
-			case <-f.Gone:
-			}
 		}
-		return Pass
-	})
-	c, other := dialZK(t, p), dialZK(t, p)
-	c.request(1, OpCreate, "/x")
-	<-entered
-	other.call(1, OpCreate, "/y")
-	release <- struct{}{}
-	c.reply(1)
-
-	other.request(2, OpCreate, "/x")
-	<-entered
-	_ = p.Close()
-}
-
-func TestLoseReply(t *testing.T) {
-	t.Parallel()
-	for _, latency := range []time.Duration{0, 3 * time.Millisecond} {
-		t.Run(latency.String(), func(t *testing.T) {
-			t.Parallel()
-			z, p := startZK(t)
-			p.SetLatency(latency)
-			c := dialZK(t, p)
-			hit := p.LoseReply(OpCreate, "/lock/")
-			c.call(1, OpCreate, "/other")
-			c.call(2, OpDelete, "/lock/a")
-			notActed(t, hit)
-
-			c.request(3, OpGetData, "/before")
-			c.request(4, OpCreate, "/lock/b")
-			c.reply(3)
-			c.ends(io.EOF)
-			acted(t, hit, KindReply, 4)
-			z.saw(t, "/lock/b", 1)
-			dialZK(t, p).call(1, OpCreate, "/lock/b") // the rule acts once
+	}
+	for name, c := range map[string]struct {
+		fault   func(p *Proxy)
+		arrives int
+		ends    bool
+	}{
+		"drop request":       {filter(ToServer, DropFrame), 0, false},
+		"drop reply":         {filter(ToClient, DropFrame), 1, false},
+		"cut before request": {filter(ToServer, CutBefore), 0, true},
+		"cut before reply":   {filter(ToClient, CutBefore), 1, true},
+		"lose request":       {func(p *Proxy) { p.LoseRequest(OpCreate, "/x") }, 0, true},
+		"lose reply":         {func(p *Proxy) { p.LoseReply(OpCreate, "/x") }, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, z *fakeZK, p *Proxy, connect func() client) {
+				c.fault(p)
+				client := connect()
+				client.call(1, OpCreate, "/other")
+				client.call(2, OpDelete, "/x/2")
+				client.request(3, OpCreate, "/x/1")
+				if c.ends {
+					client.ends(io.EOF)
+				} else {
+					client.call(4, OpCreate, "/after")
+				}
+				z.saw(t, "/x/1", c.arrives)
+			})
 		})
 	}
 }
 
-func TestLoseRequest(t *testing.T) {
+// TestRules: the first armed rule that matches takes a frame, once. A held frame holds up the frames behind it.
+func TestRules(t *testing.T) {
 	t.Parallel()
-	z, p := startZK(t)
-	c := dialZK(t, p)
-	hit := p.LoseRequest(OpDelete, "/lock")
-	c.call(1, OpCreate, "/lock/a")
-	c.request(2, OpDelete, "/lock/a")
-	acted(t, hit, KindRequest, 2)
-	z.saw(t, "/lock/a", 1)
-	dialZK(t, p).call(1, OpDelete, "/lock/a")
-	z.saw(t, "/lock/a", 2)
+	inMemory(t, func(t *testing.T, z *fakeZK, p *Proxy, connect func() client) {
+		first, releaseFirst := p.HoldReply(OpCreate, "/a")
+		second, releaseSecond := p.HoldReply(AnyOp, "")
+		lose := p.LoseRequest(OpSetData, "")
+		c1, c2 := connect(), connect()
+		c1.call(-2, OpPing, "") // no AnyOp
+		c1.request(1, OpCreate, "/a/1")
+		acted(t, first, KindReply, 1)
+		c2.request(1, OpCreate, "/a/2")
+		acted(t, second, KindReply, 1)
+		releaseSecond()
+		c2.reply(1)
+		c1.silent()
+		releaseFirst()
+		c1.reply(1)
+		c1.request(2, OpSetData, "/q")
+		c1.ends(io.EOF)
+		acted(t, lose, KindRequest, 2)
+
+		hit, release := p.HoldRequest(OpCreate, "/x")
+		c2.request(2, OpCreate, "/x")
+		go c2.request(3, OpGetData, "/y") // a pipe has no buffer
+		acted(t, hit, KindRequest, 2)
+		c2.silent()
+		z.saw(t, "/x", 0)
+		z.saw(t, "/y", 0)
+		release()
+		c2.reply(2)
+		c2.reply(3)
+
+		p.LoseRequest(OpCreate, "")
+		p.Disarm()
+		c2.call(4, OpCreate, "/x")
+	})
 }
 
-func TestLoseConnectAndPing(t *testing.T) {
+// TestBytesInMemory: latency, a black hole and a cut are in memory what they are over TCP, in virtual time.
+func TestBytesInMemory(t *testing.T) {
 	t.Parallel()
-	_, p := startZK(t)
-	hit := p.LoseReply(OpConnect, "")
-	c := dial(t, p)
-	writeFrame(c, make([]byte, 44))
-	c.ends(io.EOF)
-	acted(t, hit, KindConnect, 0)
-	c = dialZK(t, p)
-	hit = p.LoseReply(OpPing, "")
-	c.request(-2, OpPing, "")
-	c.ends(io.EOF)
-	acted(t, hit, KindPing, -2)
-}
-
-// The first armed rule that matches a request takes it.
-func TestRulesActInTheOrderArmed(t *testing.T) {
-	t.Parallel()
-	_, p := startZK(t)
-	first, release1 := p.HoldReply(OpCreate, "/a")
-	second, release2 := p.HoldReply(AnyOp, "")
-	lose := p.LoseRequest(OpSetData, "")
-	c1, c2 := dialZK(t, p), dialZK(t, p)
-	c1.call(-2, OpPing, "") // no AnyOp
-	c1.request(1, OpCreate, "/a/1")
-	acted(t, first, KindReply, 1)
-	c2.request(1, OpCreate, "/a/2")
-	acted(t, second, KindReply, 1)
-	notActed(t, lose)
-	release2()
-	c2.reply(1)
-	c1.silent()
-	release1()
-	c1.reply(1)
-	c1.request(2, OpSetData, "/q")
-	c1.ends(io.EOF)
-	acted(t, lose, KindRequest, 2)
-}
-
-func TestHoldRequest(t *testing.T) {
-	t.Parallel()
-	z, p := startZK(t)
-	c := dialZK(t, p)
-	hit, release := p.HoldRequest(OpCreate, "/x")
-	c.request(1, OpCreate, "/x")
-	c.request(2, OpGetData, "/y")
-	acted(t, hit, KindRequest, 1)
-	c.silent()
-	z.saw(t, "/x", 0)
-	z.saw(t, "/y", 0)
-	release()
-	release()
-	c.reply(1)
-	c.reply(2)
-
-	_, release = p.HoldRequest(OpCreate, "/x")
-	release()
-	c.call(3, OpCreate, "/x")
-
-	hit, _ = p.HoldRequest(OpCreate, "/x")
-	c.request(4, OpCreate, "/x")
-	acted(t, hit, KindRequest, 4)
-	_ = p.Close() // ends an unreleased hold
-}
-
-// A rule whose request is lost with its connection has not acted yet.
-func TestRuleSurvivesTheConnection(t *testing.T) {
-	t.Parallel()
-	_, p := startZK(t)
-	hit := p.LoseReply(OpCreate, "")
-	c := dialZK(t, p)
-	p.Stall(ToServer)
-	c.request(1, OpCreate, "/x")
-	eventually(t, "the request is read", func() bool { return p.Count(ToServer, OpCreate) == 1 })
-	p.Drop()
-	eventually(t, "the connection is forgotten", func() bool { return p.Conns() == 0 })
-	heal(t, p)
-	c = dialZK(t, p)
-	c.request(2, OpCreate, "/x")
-	c.ends(io.EOF)
-	acted(t, hit, KindReply, 2)
-}
-
-// A rule that was disarmed does not act.
-func TestDisarm(t *testing.T) {
-	t.Parallel()
-	_, p := startZK(t)
-	p.LoseRequest(OpCreate, "")
-	p.Disarm()
-	dialZK(t, p).call(1, OpCreate, "/x")
+	inMemory(t, func(t *testing.T, z *fakeZK, p *Proxy, connect func() client) {
+		c := connect()
+		p.SetLatency(time.Minute)
+		began := time.Now()
+		c.call(1, OpGetData, "/c")
+		if took := time.Since(began); took != 2*time.Minute {
+			t.Errorf("there and back took %v, want two minutes", took)
+		}
+		p.SetLatency(0)
+		p.BlackHole(Both)
+		c.request(2, OpGetData, "/d")
+		c.silent()
+		z.saw(t, "/d", 0)
+		p.Cut()
+		c.ends(io.EOF)
+		if _, err := p.Dial(t.Context(), "tcp", ""); !errors.Is(err, errRefused) {
+			t.Errorf("Dial: %v, want that it is refused", err)
+		}
+		heal(t, p)
+		connect().call(1, OpGetData, "/e")
+	})
 }

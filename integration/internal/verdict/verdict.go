@@ -1,3 +1,9 @@
+// Package verdict gives a test a third verdict beside pass and fail: inconclusive. A busy machine may let every process stand still
+// for seconds. Then a lock ends that a test wanted to keep, or a wait takes too long. That proves nothing about the library, so such
+// a test runs again by itself, at most [Tries] times in all. To go test an inconclusive try looks like a skipped test.
+//
+// Everything else is a failure, however busy the machine was: two holders, a token that falls, an orphan, a goroutine that does not
+// end, a data race. Those guarantees are for machines that stand still. Report them with t.Error.
 package verdict
 
 import (
@@ -5,12 +11,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
 // Tries is how often a test runs that is inconclusive each time.
@@ -19,47 +31,66 @@ const Tries = 3
 // Excuse is how long the machine has to stand still for a lost lock or a wait in vain to prove nothing.
 const Excuse = 250 * time.Millisecond
 
-var state struct {
+// tryVariable tells a binary that is started again which try this is.
+const tryVariable = "HOLDFAST_VERDICT_TRY"
+
+// state is that of this process, which is one try. Its maps go by the names of tests.
+var state = struct {
 	sync.Mutex
-	witness      *witness
 	inMain       bool
-	try          int
-	began        map[string]time.Time // by the names of tests
-	virtual      map[string]bool      // by the names of tests
-	inconclusive map[string]string    // reasons, by the names of tests
+	began        map[string]time.Time
+	virtual      map[string]bool
+	inconclusive map[string]string // reasons
+}{began: map[string]time.Time{}, virtual: map[string]bool{}, inconclusive: map[string]string{}}
+
+// try is the number of this try, from 1.
+func try() int {
+	n, _ := strconv.Atoi(os.Getenv(tryVariable))
+	return max(n, 1)
 }
 
-func init() {
-	state.witness = newWitness()
-	state.began = make(map[string]time.Time)
-	state.virtual = make(map[string]bool)
-	state.inconclusive = make(map[string]string)
-}
-
-// Begin notes that a test begins. When it ends, the verdict and how long the machine stood still are reported. Without Begin
-// a test is judged by the stalls since its binary started.
-func Begin(t testing.TB) {
-	t.Helper()
-	began := time.Now()
-	state.Lock()
-	state.began[t.Name()] = began
-	state.Unlock()
-	t.Cleanup(func() {
-		worst := state.witness.worst(began)
-		if worst >= notable {
-			t.Logf("the machine stood still for up to %v during this test", worst.Round(time.Millisecond))
+// Main runs the tests of a binary and, if none has failed, runs the inconclusive ones again. run is m.Run with what belongs around
+// it, such as stopping servers: each try is a process of its own. Main returns the exit code. Call it from TestMain.
+func Main(run func() int) int {
+	state.inMain = true
+	code := run()
+	if code != 0 || len(state.inconclusive) == 0 {
+		return code
+	}
+	var patterns []string
+	for name, reason := range state.inconclusive {
+		fmt.Printf("verdict: inconclusive at try %d of %d: %s: %s\n", try(), Tries, name, reason)
+		elements := strings.Split(name, "/")
+		for i, element := range elements {
+			elements[i] = "^" + regexp.QuoteMeta(element) + "$"
 		}
-		report(t.Name(), outcome(t), time.Since(began), worst)
-	})
+		patterns = append(patterns, strings.Join(elements, "/"))
+	}
+	// The last of two flags counts. go test reads the log of the first process.
+	again := exec.Command(os.Args[0], append(slices.Clone(os.Args[1:]), "-test.run="+strings.Join(patterns, "|"), "-test.testlogfile=")...)
+	again.Env = append(os.Environ(), fmt.Sprintf("%s=%d", tryVariable, try()+1))
+	again.Stdout, again.Stderr = os.Stdout, os.Stderr
+	again.SysProcAttr = child.Attr()
+	runtime.LockOSThread() // the child ends with the thread that started it
+	if err := again.Run(); err != nil {
+		fmt.Printf("verdict: try %d: %v\n", try()+1, err)
+		return 1
+	}
+	return 0
 }
 
-// BeginVirtual is [Begin] for a test in virtual time, which nothing that the machine does excuses.
-func BeginVirtual(t testing.TB) {
-	t.Helper()
+// Begin notes that a test begins: only later stalls excuse it. Without Begin, all stalls of the process do.
+func Begin(t testing.TB) {
 	state.Lock()
+	defer state.Unlock()
+	state.began[t.Name()] = time.Now()
+}
+
+// BeginVirtual notes that a test is in virtual time. No stall excuses it.
+func BeginVirtual(t testing.TB) {
+	state.Lock()
+	defer state.Unlock()
 	state.virtual[t.Name()] = true
-	state.Unlock()
-	Begin(t)
 }
 
 // IsVirtual reports whether a test has begun by [BeginVirtual].
@@ -69,43 +100,23 @@ func IsVirtual(t testing.TB) bool {
 	return state.virtual[t.Name()]
 }
 
-func outcome(t testing.TB) string {
-	state.Lock()
-	defer state.Unlock()
-	switch _, inconclusive := state.inconclusive[t.Name()]; {
-	case t.Failed():
-		return "FAIL"
-	case inconclusive:
-		return "inconclusive"
-	case t.Skipped():
-		return "skip"
-	}
-	return "pass"
-}
-
-// Stalled returns for how long the machine stood still at the longest since a test, or the test that it is a part of, began.
+// Stalled returns the longest stall of the machine since a test, or the test that it is a part of, began.
 func Stalled(t testing.TB) time.Duration {
 	if IsVirtual(t) {
 		return 0
 	}
 	state.Lock()
-	var began time.Time
-	for name := t.Name(); name != ""; name = parent(name) {
+	defer state.Unlock()
+	for name := t.Name(); name != ""; name = name[:max(strings.LastIndexByte(name, '/'), 0)] {
 		if at, ok := state.began[name]; ok {
-			began = at
-			break
+			return machine.worst(at)
 		}
 	}
-	state.Unlock()
-	return state.witness.worst(began)
+	return machine.worst(time.Time{})
 }
 
-func parent(name string) string {
-	return name[:max(strings.LastIndexByte(name, '/'), 0)]
-}
-
-// Fatalf ends a test that waited in vain or lost a lock that it meant to keep. It is inconclusive if the machine has stood still
-// for [Excuse], and has failed if not. Like t.Fatalf, it must be called from the goroutine that runs the test.
+// Fatalf ends a test that waited in vain or lost a lock that it meant to keep. The test is inconclusive if the machine has stood
+// still for [Excuse], and has failed if not. Like t.Fatalf, it must be called from the goroutine that runs the test.
 func Fatalf(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if worst := Stalled(t); worst >= Excuse {
@@ -114,8 +125,8 @@ func Fatalf(t testing.TB, format string, args ...any) {
 	t.Fatalf(format, args...)
 }
 
-// Must ends a test on an error. A lost lock, a connection that is gone and a time-out are what a machine that stands still
-// causes: they count as [Fatalf] says. That somebody broke the lock is no such thing.
+// Must ends a test on an error. A machine that stands still causes lost locks, lost connections and time-outs: these count as
+// [Fatalf] says. It does not cause a broken lock.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	switch {
@@ -133,38 +144,11 @@ func Must(t testing.TB, err error) {
 func Inconclusive(t testing.TB, format string, args ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, args...)
-	if t.Failed() {
-		t.Fatal(reason)
+	if t.Failed() || !state.inMain || try() == Tries {
+		t.Fatalf("inconclusive at try %d, which is the last: %s", try(), reason)
 	}
 	state.Lock()
-	again := state.inMain && state.try < Tries
-	try := state.try
-	if again {
-		state.inconclusive[t.Name()] = reason
-	}
+	state.inconclusive[t.Name()] = reason
 	state.Unlock()
-	if !again {
-		t.Fatalf("inconclusive at try %d, which is the last: %s", try, reason)
-	}
-	t.Skipf("inconclusive at try %d of %d: %s", try, Tries, reason)
-}
-
-// reportsVariable names a file to which each test adds a line with its verdict.
-const reportsVariable = "HOLDFAST_VERDICTS"
-
-// report adds a line of six columns: verdict, try, seconds, seconds of the longest stall, name of the test, reason.
-func report(test, outcome string, took, worst time.Duration) {
-	path := os.Getenv(reportsVariable)
-	if path == "" {
-		return
-	}
-	state.Lock()
-	defer state.Unlock()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return // the tests themselves say what they found
-	}
-	defer f.Close()
-	reason := strings.NewReplacer("\n", " ", "\t", " ").Replace(state.inconclusive[test])
-	fmt.Fprintf(f, "%s\t%d\t%.1f\t%.1f\t%s\t%s\n", outcome, max(state.try, 1), took.Seconds(), worst.Seconds(), test, reason)
+	t.Skipf("inconclusive at try %d of %d: %s", try(), Tries, reason)
 }

@@ -10,53 +10,44 @@ const (
 	notable = 100 * time.Millisecond
 )
 
-// A witness sees when the machine stands still: it sleeps all the time, and wakes up late then.
+// witness sees when the machine stands still: it naps all the time, and wakes up late then.
 type witness struct {
 	mu     sync.Mutex
-	since  time.Time // when it last woke up
+	awake  time.Time // when it last woke up
 	stalls []stall
 }
 
-// A stall is a time in which the machine stood still.
+// stall is a time in which the machine stood still.
 type stall struct {
-	begin  time.Time
+	end    time.Time
 	length time.Duration
 }
 
-func newWitness() *witness {
-	w := &witness{since: time.Now()}
+var machine = func() *witness {
+	w := &witness{awake: time.Now()}
 	go func() {
 		for {
 			time.Sleep(nap)
-			w.look()
+			w.worst(time.Time{})
 		}
 	}()
 	return w
-}
+}()
 
-// look notes a stall that ends now. A reader looks as well: it may be the first to run after a stall.
-func (w *witness) look() {
+// worst returns the longest stall that ended after a time. It first notes a stall that ends now: a test may be the first to run
+// after a stall.
+func (w *witness) worst(from time.Time) (worst time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if late := now.Sub(w.since) - nap; late >= notable {
-		w.stalls = append(w.stalls, stall{w.since, late})
+	if late := now.Sub(w.awake) - nap; late >= notable {
+		w.stalls = append(w.stalls, stall{now, late})
 	}
-	w.since = now
-}
-
-// worst returns the longest stall that had not ended before from.
-func (w *witness) worst(from time.Time) time.Duration {
-	w.look()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	worst := time.Duration(0)
-	for i := len(w.stalls) - 1; i >= 0; i-- { // in the order of time
-		s := w.stalls[i]
-		if s.begin.Add(nap + s.length).Before(from) {
-			break
+	w.awake = now
+	for _, s := range w.stalls {
+		if s.end.After(from) {
+			worst = max(worst, s.length)
 		}
-		worst = max(worst, s.length)
 	}
 	return worst
 }

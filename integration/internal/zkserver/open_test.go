@@ -1,8 +1,6 @@
 package zkserver
 
 import (
-	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -45,41 +43,4 @@ func TestOpenLocalOrContainer(t *testing.T) {
 		t.Error("the server answers after Close")
 	}
 	target.Close()
-}
-
-func TestOpenGiven(t *testing.T) {
-	s := New(t, Config{})
-	t.Setenv("HOLDFAST_ZOOKEEPER", "")
-	t.Setenv("ZOOKEEPER_SERVERS", " "+s.Addr()+", "+s.Addr())
-	target := Find(t, Config{})
-	if target.Source() != Given || len(target.Addrs()) != 2 || target.Addrs()[1] != s.Addr() {
-		t.Errorf("Open = %s at %v, want the given servers", target.Source(), target.Addrs())
-	}
-	target.Close()
-	if _, err := Mode(t.Context(), s.Addr()); err != nil {
-		t.Errorf("Close has stopped a server that Open had not started: %v", err)
-	}
-	s.Kill()
-	if target, err := Open(t.Context(), Config{}); err == nil {
-		t.Errorf("Open = %v with a server that does not answer, want an error", target.Addrs())
-	}
-}
-
-func TestOpenFailsWithTheCure(t *testing.T) {
-	t.Setenv("ZOOKEEPER_SERVERS", "")
-	t.Setenv("HOLDFAST_ZOOKEEPER", "local")
-	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
-	if _, err := Open(t.Context(), Config{}); !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("Open without ZooKeeper's jars: %v, want ErrNotInstalled", err)
-	}
-	t.Setenv("HOLDFAST_ZOOKEEPER", "elsewhere")
-	if _, err := Open(t.Context(), Config{}); err == nil {
-		t.Error("Open with an unknown HOLDFAST_ZOOKEEPER succeeded")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	t.Setenv("HOLDFAST_ZOOKEEPER", "docker")
-	if _, err := Open(ctx, Config{}); err == nil {
-		t.Error("Open with an ended ctx succeeded")
-	}
 }

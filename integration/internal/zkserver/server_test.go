@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -62,85 +61,6 @@ func eventually(t *testing.T, what string, f func() bool) {
 		}
 		if time.Now().After(deadline) {
 			verdict.Fatalf(t, "never: %s", what)
-		}
-	}
-}
-
-func TestRestartKeepsAddressAndData(t *testing.T) {
-	t.Parallel()
-	s := New(t, Config{MaxSessionTimeout: session})
-	addr := s.Addr()
-	conn := connect(t, addr)
-	if _, err := conn.Create("/kept", []byte("data"), 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []struct {
-		name string
-		f    func()
-	}{{"Stop", func() { s.Stop(t.Context()) }}, {"Kill", s.Kill}} {
-		end.f()
-		if _, err := Mode(t.Context(), addr); err == nil {
-			t.Errorf("the server still answers after %s", end.name)
-		}
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatalf("Start after %s: %v", end.name, err)
-		}
-		data, _, err := connect(t, addr).Get("/kept")
-		if err != nil || string(data) != "data" {
-			t.Errorf("after %s and Start: Get = %q, %v; want the data written before", end.name, data, err)
-		}
-	}
-	if err := s.Start(t.Context()); err == nil {
-		t.Error("Start of a running server succeeded")
-	}
-}
-
-func TestPauseHoldsAnswersBack(t *testing.T) {
-	t.Parallel()
-	s := New(t, Config{})
-	if err := s.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := FourLetter(ctx, s.Addr(), "srvr"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("srvr while paused: %v, want a time-out", err)
-	}
-	if err := s.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if mode, err := Mode(t.Context(), s.Addr()); err != nil || mode != "standalone" {
-		t.Errorf("Mode after Resume = %q, %v; want standalone", mode, err)
-	}
-	if err := s.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	started := time.Now()
-	s.Stop(t.Context())
-	if took := time.Since(started); took >= stopPatience {
-		t.Errorf("Stop of a paused server took %v, as if it had to be killed", took)
-	}
-}
-
-func TestStartHonoursContextAndConfig(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if s, err := Start(ctx, Config{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("Start with an ended ctx = %v, %v; want context.Canceled", s, err)
-	}
-	s, err := Start(t.Context(), Config{Settings: map[string]string{"tickTime": "nonsense"}})
-	if err == nil || !strings.Contains(err.Error(), "nonsense") {
-		t.Errorf("Start with a bad setting = %v, %v; want an error that shows the server's log", s, err)
-	}
-	s = New(t, Config{TickTime: 150 * time.Millisecond, MinSessionTimeout: time.Second, MaxSessionTimeout: 3 * time.Second})
-	conf, err := FourLetter(t.Context(), s.Addr(), "conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"tickTime=150\n", "minSessionTimeout=1000\n", "maxSessionTimeout=3000\n", "maxClientCnxns=0\n"} {
-		if !strings.Contains(conf, want) {
-			t.Errorf("conf lacks %q:\n%s", want, conf)
 		}
 	}
 }

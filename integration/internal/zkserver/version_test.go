@@ -6,17 +6,6 @@ import (
 	"testing"
 )
 
-func TestBefore(t *testing.T) {
-	for _, c := range []struct {
-		version string
-		want    bool
-	}{{"3.5.10", true}, {"3.6.0", false}, {"3.10.1", false}, {"2.9.9", true}, {"4.0.0", false}} {
-		if got := Before(c.version, 3, 6); got != c.want {
-			t.Errorf("Before(%q, 3, 6) = %v", c.version, got)
-		}
-	}
-}
-
 // Guards that a run on another version of ZooKeeper really uses it: that no other jar comes first.
 func TestVersionIsTheOneOfTheJar(t *testing.T) {
 	t.Parallel()
