@@ -98,7 +98,7 @@ func (b *bench) setting(pairs int) string {
 		strings.Join(append([]string{strings.TrimPrefix(runtime.Version(), "go")}, b.versions...), ", "))
 }
 
-// machine describes this machine and its present load, where Linux tells them.
+// machine describes this machine and its present load, as far as Linux shows them.
 func machine() string {
 	cpu, load := "unknown processor", "unknown"
 	info, _ := os.ReadFile("/proc/cpuinfo")

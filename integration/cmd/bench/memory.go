@@ -15,7 +15,7 @@ func memoryClient(_ context.Context, l *lifetime) (*client, error) {
 	return holdfastClient(l, c.Client), nil
 }
 
-// channelClient is the least that a lock with a context can be: a channel with room for one value.
+// channelClient is the smallest lock that takes a context: a channel with room for one value.
 func channelClient(context.Context, *lifetime) (*client, error) {
 	held := make(chan struct{}, 1)
 	return &client{acquire: func(ctx context.Context, _ string) (func() error, error) {

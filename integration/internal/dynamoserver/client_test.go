@@ -4,7 +4,8 @@ import "testing"
 
 func TestAWSFromTheEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
-		"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+		"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "",
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
 	} {
 		t.Setenv(name, value)
 	}

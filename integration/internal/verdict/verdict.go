@@ -34,7 +34,7 @@ const Excuse = 250 * time.Millisecond
 // tryVariable tells a binary that is started again which try this is.
 const tryVariable = "HOLDFAST_VERDICT_TRY"
 
-// state is that of this process, which is one try. Its maps go by the names of tests.
+// state belongs to this process, which is one try. The keys of the maps are names of tests.
 var state = struct {
 	sync.Mutex
 	inMain       bool
