@@ -39,9 +39,7 @@ const (
 func (e *env) all(c *Client, keys []string, opts ...holdfast.Option) *holdfast.Locks {
 	e.Helper()
 	locks, err := c.AcquireAll(e.within(e.patience()), keys, opts...)
-	if err != nil {
-		e.broken("keys that are free are granted together", "AcquireAll: %v", err)
-	}
+	e.noError(err, "keys that are free are granted together", "AcquireAll")
 	return locks
 }
 
@@ -54,17 +52,13 @@ func (e *env) allLive(locks *holdfast.Locks, rule string) {
 	if err := locks.Err(); err != nil || isClosed(locks.Done()) {
 		e.broken(rule, "each is live, and all together are over: %v", err)
 	}
-	if err := locks.Verify(e.soon()); err != nil {
-		e.broken(rule, "Verify: %v", err)
-	}
+	e.noError(locks.Verify(e.soon()), rule, "Verify")
 }
 
 // releaseAll releases locks and insists on the confirmation.
 func (e *env) releaseAll(locks *holdfast.Locks) {
 	e.Helper()
-	if err := locks.Release(e.soon()); err != nil {
-		e.broken("Release of live locks returns nil once the engine has confirmed", "%v", err)
-	}
+	e.noError(locks.Release(e.soon()), "Release of live locks returns nil once the engine has confirmed")
 }
 
 // waitsFor waits until a call that acquires keys in turn has those before the one at i and waits for that.
@@ -83,9 +77,7 @@ func (e *env) waitsFor(probe *Client, keys []string, i int, over <-chan struct{}
 	} else {
 		time.Sleep(e.engine.Lease / 20)
 	}
-	if isClosed(over) {
-		e.broken("AcquireAll waits while one of the keys is held", "it has returned")
-	}
+	e.brokenIf(isClosed(over), "AcquireAll waits while one of the keys is held", "it has returned")
 }
 
 // allWaiter is a call of AcquireAll on a goroutine.
@@ -113,25 +105,17 @@ func (e *env) waitAll(c *Client, keys []string, opts ...holdfast.Option) *allWai
 // fails insists that the call fails within d, with an error that matches all of want.
 func (w *allWaiter) fails(e *env, d time.Duration, rule string, want ...error) {
 	e.Helper()
-	if !e.closes(w.done, d) {
-		e.broken(rule, "it has not returned after %v", d)
-	}
+	e.brokenIf(!e.closes(w.done, d), rule, "it has not returned after %v", d)
 	for _, want := range want {
-		if !errors.Is(w.err, want) {
-			e.broken(rule, "it failed with %v, want %v", w.err, want)
-		}
+		e.brokenIf(!errors.Is(w.err, want), rule, "it failed with %v, want %v", w.err, want)
 	}
-	if w.err == nil {
-		e.broken(rule, "it succeeded")
-	}
+	e.brokenIf(w.err == nil, rule, "it succeeded")
 }
 
 // granted insists that the call succeeds within d.
 func (w *allWaiter) granted(e *env, d time.Duration, rule string) *holdfast.Locks {
 	e.Helper()
-	if !e.closes(w.done, d) || w.err != nil {
-		e.broken(rule, "after %v: %v", d, w.err)
-	}
+	e.brokenIf(!e.closes(w.done, d) || w.err != nil, rule, "after %v: %v", d, w.err)
 	return w.locks
 }
 
@@ -143,22 +127,16 @@ func eachIsALock(e *env) {
 	var got []string
 	for _, lock := range locks.All() {
 		got = append(got, lock.Key())
-		if locks.Lock(lock.Key()) != lock {
-			e.broken(rule, "Lock(%q) is another", lock.Key())
-		}
+		e.brokenIf(locks.Lock(lock.Key()) != lock, rule, "Lock(%q) is another", lock.Key())
 		holder := e.isHeld(b, lock.Key(), ruleOne).Holder
-		if holder.Owner != "both" || string(holder.Data) != "data" || holder.Token != lock.Token() {
-			e.broken(rule, "the engine knows it as %+v", holder)
-		}
+		e.brokenIf(holder.Owner != "both" || string(holder.Data) != "data" || holder.Token != lock.Token(),
+			rule, "the engine knows it as %+v", holder)
 	}
-	if !slices.Equal(got, keys) || locks.Lock(e.key) != nil {
-		e.broken("All has the locks in the order of their keys, and Lock finds each", "%q, want %q", got, keys)
-	}
+	e.brokenIf(!slices.Equal(got, keys) || locks.Lock(e.key) != nil,
+		"All has the locks in the order of their keys, and Lock finds each", "%q, want %q", got, keys)
 	e.allLive(locks, rule)
 	for _, lock := range locks.All() {
-		if locks.Deadline().After(lock.Deadline()) {
-			e.broken("Deadline is the earliest of all", "that of %q is earlier", lock.Key())
-		}
+		e.brokenIf(locks.Deadline().After(lock.Deadline()), "Deadline is the earliest of all", "that of %q is earlier", lock.Key())
 	}
 	waiter := e.waitKey(b, keys[1], nil).waits(b, keys[1], 1)
 	e.releaseAll(locks)
@@ -200,9 +178,7 @@ func oppositeOrders(e *env) {
 	}
 	group.Wait()
 	for range clients * rounds {
-		if err := <-failures; err != nil {
-			e.broken("calls that ask for the same keys in any order are all served, one at a time", "%v", err)
-		}
+		e.noError(<-failures, "calls that ask for the same keys in any order are all served, one at a time")
 	}
 	for _, key := range keys {
 		e.leavesNothing(key, e.engine.Soon, ruleNothing)
@@ -230,18 +206,16 @@ func nothingHalf(e *env) {
 				e.waitsFor(b, keys, i, w.done)
 				w.cancel()
 				w.fails(e, e.engine.Soon, ruleAtOnce, context.Canceled)
-				if !errors.Is(w.err, holdfast.ErrHeld) && !errors.Is(w.err, holdfast.ErrDisconnected) {
-					e.broken(ruleSays, "%v", w.err)
-				}
+				e.brokenIf(!errors.Is(w.err, holdfast.ErrHeld) && !errors.Is(w.err, holdfast.ErrDisconnected),
+					ruleSays, "%v", w.err)
 			case "wait":
 				w.fails(e, e.engine.Lease/5+e.engine.Soon, "WithWait bounds the wait")
 				var held *holdfast.HeldError
 				if errors.Is(w.err, holdfast.ErrDisconnected) {
 					break // a real engine may not have answered yet
 				}
-				if !errors.As(w.err, &held) || held.Key != keys[i] || held.Holder.Token != lock.Token() || errors.Is(w.err, context.DeadlineExceeded) {
-					e.broken("when WithWait elapses, AcquireAll fails with a HeldError that names the holder", "%v", w.err)
-				}
+				e.brokenIf(!errors.As(w.err, &held) || held.Key != keys[i] || held.Holder.Token != lock.Token() || errors.Is(w.err, context.DeadlineExceeded),
+					"when WithWait elapses, AcquireAll fails with a HeldError that names the holder", "%v", w.err)
 			case "Close":
 				e.waitsFor(b, keys, i, w.done)
 				e.close(a)
@@ -286,9 +260,8 @@ func oneDeadline(e *env) {
 	time.Sleep(wait * 3 / 5)
 	e.release(first)
 	w.fails(e, wait+e.engine.Soon, "WithWait bounds the wait for all keys")
-	if took := time.Since(began); took < wait || took > wait+e.engine.Soon {
-		e.broken("WithWait bounds the wait for all keys together", "%v, after %v", wait, took)
-	}
+	took := time.Since(began)
+	e.brokenIf(took < wait || took > wait+e.engine.Soon, "WithWait bounds the wait for all keys together", "%v, after %v", wait, took)
 	e.leavesNothing(keys[0], e.engine.Soon, ruleAllOrNone)
 }
 
@@ -299,9 +272,8 @@ func tryTakesAllOrNone(e *env) {
 		lock := e.holdKey(b, key)
 		_, err := a.TryAcquireAll(e.soon(), keys)
 		var held *holdfast.HeldError
-		if !errors.As(err, &held) || held.Key != key || held.Holder.Owner != b.Owner() || held.Holder.Token != lock.Token() {
-			e.broken("TryAcquireAll fails with a HeldError that names the holder in the way", "key %d is held: %v", i, err)
-		}
+		e.brokenIf(!errors.As(err, &held) || held.Key != key || held.Holder.Owner != b.Owner() || held.Holder.Token != lock.Token(),
+			"TryAcquireAll fails with a HeldError that names the holder in the way", "key %d is held: %v", i, err)
 		e.isLive(lock, ruleOne)
 		e.release(lock)
 		for _, key := range keys {
@@ -309,9 +281,7 @@ func tryTakesAllOrNone(e *env) {
 		}
 	}
 	locks, err := a.TryAcquireAll(e.soon(), keys)
-	if err != nil {
-		e.broken("TryAcquireAll takes keys that are free", "%v", err)
-	}
+	e.noError(err, "TryAcquireAll takes keys that are free")
 	e.allLive(locks, ruleAllLive)
 	e.releaseAll(locks)
 }

@@ -18,9 +18,7 @@ func lostWhileWaiting(e *env) {
 	w := e.waitAll(a, keys, holdfast.WithRetry(holdfast.Retry{Initial: e.engine.Lease / 100}))
 	e.waitsFor(b, keys, 1, w.done)
 	old, err := b.Inspect(e.soon(), keys[0])
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
+	e.noError(err, ruleAnswers, "Inspect")
 	e.breaks(b, keys[0])
 	if !e.eventually(e.engine.Notice+e.handOver(), func() bool {
 		info, err := b.Inspect(e.soon(), keys[0])
@@ -40,9 +38,7 @@ func lostWhileWaiting(e *env) {
 	e.breaks(b, keys[0])
 	const rule = "AcquireAll fails with the loss when its Retry ends"
 	w.fails(e, e.engine.Notice+e.engine.Soon, rule, holdfast.ErrLost, holdfast.ErrBroken)
-	if errors.Is(w.err, context.Canceled) || errors.Is(w.err, holdfast.ErrHeld) {
-		e.broken(rule, "it failed with %v", w.err)
-	}
+	e.brokenIf(errors.Is(w.err, context.Canceled) || errors.Is(w.err, holdfast.ErrHeld), rule, "it failed with %v", w.err)
 	e.release(lock)
 	for _, key := range keys {
 		e.leavesNothing(key, e.handOver(), ruleAllOrNone)
@@ -85,12 +81,10 @@ func firstEndIsTold(e *env) {
 		}
 		first := locks.Err()
 		var lost *holdfast.LostError
-		if !errors.As(first, &lost) || lost.Key != keys[i] || !errors.Is(first, holdfast.ErrBroken) {
-			e.broken(rule, "Err is %v", first)
-		}
-		if !e.closes(ctx.Done(), e.engine.Soon) || context.Cause(ctx) != first {
-			e.broken("Context ends with the first of the locks, with its Err as the cause", "%v", context.Cause(ctx))
-		}
+		e.brokenIf(!errors.As(first, &lost) || lost.Key != keys[i] || !errors.Is(first, holdfast.ErrBroken),
+			rule, "Err is %v", first)
+		e.brokenIf(!e.closes(ctx.Done(), e.engine.Soon) || context.Cause(ctx) != first,
+			"Context ends with the first of the locks, with its Err as the cause", "%v", context.Cause(ctx))
 		cancel()
 		for j, key := range keys {
 			if j != i {
@@ -101,9 +95,7 @@ func firstEndIsTold(e *env) {
 		if err := locks.Release(e.soon()); !errors.Is(err, holdfast.ErrBroken) || errors.Is(err, holdfast.ErrReleasePending) {
 			e.broken("Release reports what has ended before", "%v", err)
 		}
-		if locks.Err() != first {
-			e.broken("the first end never changes", "%v became %v", first, locks.Err())
-		}
+		e.brokenIf(locks.Err() != first, "the first end never changes", "%v became %v", first, locks.Err())
 		for _, key := range keys {
 			e.leavesNothing(key, e.handOver(), "Release gives back the other locks")
 		}
@@ -117,9 +109,7 @@ func releaseGoesOn(e *env) {
 	locks := e.all(a, keys)
 	e.breaks(b, keys[2])
 	next := e.holdWithin(e.handOver(), b, keys[2])
-	if err := locks.Release(e.soon()); !errors.Is(err, holdfast.ErrLost) {
-		e.broken("Release reports what has ended before", "%v", err)
-	}
+	e.failsWith(locks.Release(e.soon()), holdfast.ErrLost, "Release reports what has ended before")
 	e.isLive(next, ruleSpares)
 	for _, key := range keys[:2] {
 		e.leavesNothing(key, e.engine.Soon, "a release that fails does not keep the others")
@@ -129,13 +119,10 @@ func releaseGoesOn(e *env) {
 	locks = e.all(a, keys)
 	a.Cut()
 	err := locks.Release(e.within(e.engine.Lease / 20))
-	if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
-		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded),
+		"a Release that the engine does not confirm in time is pending", "%v", err)
 	for _, lock := range locks.All() {
-		if !strings.Contains(err.Error(), lock.Key()) {
-			e.broken("Release joins the errors of all", "%v", err)
-		}
+		e.brokenIf(!strings.Contains(err.Error(), lock.Key()), "Release joins the errors of all", "%v", err)
 		e.endedBy(lock, "Release ends all locks for their holder", holdfast.ErrReleased)
 	}
 	a.Heal()
@@ -153,9 +140,7 @@ func ttlBeginsWithAll(e *env) {
 	w := e.waitAll(a, keys, holdfast.WithTTL(ttl))
 	e.waitsFor(b, keys, 1, w.done)
 	first, err := b.Inspect(e.soon(), keys[0])
-	if err != nil || !first.Held {
-		e.broken(rule, "%+v, %v", first, err)
-	}
+	e.brokenIf(err != nil || !first.Held, rule, "%+v, %v", first, err)
 	time.Sleep(2 * ttl)
 	if now, err := b.Inspect(e.soon(), keys[0]); err != nil || now.Grant != first.Grant {
 		e.broken(rule, "the first key was given back meanwhile: %+v, %v", now, err)
@@ -163,15 +148,12 @@ func ttlBeginsWithAll(e *env) {
 	freed := time.Now()
 	e.release(lock)
 	locks := w.granted(e, e.patience(), "AcquireAll is granted what becomes free")
-	if locks.Deadline().Before(freed.Add(ttl)) {
-		e.broken(rule, "Deadline is %v after the last key became free", locks.Deadline().Sub(freed))
-	}
-	if left := time.Until(locks.Deadline()); left > ttl {
-		e.broken("Deadline is that of the TTL, if the TTL ends before the lease", "%v are left", left)
-	}
-	if !e.closes(locks.Done(), ttl+e.engine.Soon) || !errors.Is(locks.Err(), holdfast.ErrTTLExpired) {
-		e.broken(ruleTTL, "Err: %v", locks.Err())
-	}
+	e.brokenIf(locks.Deadline().Before(freed.Add(ttl)),
+		rule, "Deadline is %v after the last key became free", locks.Deadline().Sub(freed))
+	left := time.Until(locks.Deadline())
+	e.brokenIf(left > ttl, "Deadline is that of the TTL, if the TTL ends before the lease", "%v are left", left)
+	e.brokenIf(!e.closes(locks.Done(), ttl+e.engine.Soon) || !errors.Is(locks.Err(), holdfast.ErrTTLExpired),
+		ruleTTL, "Err: %v", locks.Err())
 	for _, key := range keys {
 		e.leavesNothing(key, e.engine.Soon, "at the TTL the holds end in the engine too")
 	}
@@ -206,14 +188,10 @@ func doAllReleases(e *env) {
 	}
 	err := a.DoAll(e.soon(), keys, func(ctx context.Context, locks *holdfast.Locks) error {
 		e.allLive(locks, "DoAll holds the locks while fn runs")
-		if ctx.Err() != nil {
-			e.broken("the ctx of fn ends with the locks", "%v", ctx.Err())
-		}
+		e.brokenIf(ctx.Err() != nil, "the ctx of fn ends with the locks", "%v", ctx.Err())
 		return failed
 	})
-	if !errors.Is(err, failed) {
-		e.broken(rule, "it returned %v", err)
-	}
+	e.brokenIf(!errors.Is(err, failed), rule, "it returned %v", err)
 	gives("it failed")
 	func() {
 		defer func() {
@@ -231,9 +209,7 @@ func doAllReleases(e *env) {
 		}
 		return nil
 	})
-	if !errors.Is(err, holdfast.ErrBroken) {
-		e.broken("DoAll reports that a lock ended while its function ran", "%v", err)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrBroken), "DoAll reports that a lock ended while its function ran", "%v", err)
 	gives("a lock was lost")
 }
 
@@ -251,16 +227,13 @@ func eventsOfEach(e *env) {
 	for _, s := range l.of(holdfast.Started) {
 		told = append(told, s.Key)
 	}
-	if want := slices.Concat(keys, keys[:2]); !slices.Equal(told, want) {
-		e.broken(rule, "started: %q, want %q", told, want)
-	}
+	want := slices.Concat(keys, keys[:2])
+	e.brokenIf(!slices.Equal(told, want), rule, "started: %q, want %q", told, want)
 	failures := l.of(holdfast.Failed)
-	if len(failures) != 1 || failures[0].Key != keys[1] || !errors.Is(err, failures[0].Err) {
-		e.broken(rule, "failed: %+v; the call: %v", failures, err)
-	}
-	if n := len(l.of(endings...)); n != 4 {
-		e.broken(rule, "%d ended, of four that were granted", n)
-	}
+	e.brokenIf(len(failures) != 1 || failures[0].Key != keys[1] || !errors.Is(err, failures[0].Err),
+		rule, "failed: %+v; the call: %v", failures, err)
+	n := len(l.of(endings...))
+	e.brokenIf(n != 4, rule, "%d ended, of four that were granted", n)
 }
 
 // allBadInput tries bad input on a client that is cut off: it is refused at once, and nothing is sent.

@@ -39,18 +39,14 @@ func (e *env) asks(c *Client, key string) holdfast.Info {
 	if err == nil {
 		err = c.Ask(e.soon(), info)
 	}
-	if err != nil {
-		e.broken("Ask returns nil once the engine has kept the wish", "%v", err)
-	}
+	e.noError(err, "Ask returns nil once the engine has kept the wish")
 	return info
 }
 
 // asked insists that a holder is told within d.
 func (e *env) asked(lock *holdfast.Lock, d time.Duration) {
 	e.Helper()
-	if !e.closes(lock.Asked(), d) {
-		e.broken(ruleAsk, "Asked is open %v after Ask has returned; Err: %v", d, lock.Err())
-	}
+	e.brokenIf(!e.closes(lock.Asked(), d), ruleAsk, "Asked is open %v after Ask has returned; Err: %v", d, lock.Err())
 }
 
 // unasked gives a holder the time to be told, and insists that it is not.
@@ -58,9 +54,7 @@ func (e *env) unasked(rule string, locks ...*holdfast.Lock) {
 	e.Helper()
 	time.Sleep(e.engine.Lease / 2)
 	for _, lock := range locks {
-		if isClosed(lock.Asked()) {
-			e.broken(rule, "Asked of %q (token %v) is closed", lock.Key(), lock.Token())
-		}
+		e.brokenIf(isClosed(lock.Asked()), rule, "Asked of %q (token %v) is closed", lock.Key(), lock.Token())
 	}
 }
 
@@ -75,10 +69,8 @@ func askedOnce(e *env) {
 	e.asked(lock, e.engine.Notice)
 	e.isLive(lock, ruleAskNoEnd)
 	event := e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
-	if event.Kind != holdfast.Asked || event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
-		event.Err != nil || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
-		e.broken(ruleAskOnce, "the event is %+v", event)
-	}
+	e.brokenIf(event.Kind != holdfast.Asked || event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
+		event.Err != nil || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()), ruleAskOnce, "the event is %+v", event)
 	e.asks(b, e.key)
 	e.asks(c, e.key)
 	e.asks(a, e.key) // itself, too
@@ -88,9 +80,7 @@ func askedOnce(e *env) {
 	e.release(lock)
 	e.closed(a, l)
 	granted, wishes := l.of(outcomes...), l.of(holdfast.Asked)
-	if len(granted) != 1 || len(wishes) != 1 {
-		e.broken(ruleAskOnce, "OnEvent: %+v", wishes)
-	}
+	e.brokenIf(len(granted) != 1 || len(wishes) != 1, ruleAskOnce, "OnEvent: %+v", wishes)
 	if wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time) {
 		e.broken(ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes[0], event)
 	}
@@ -105,9 +95,7 @@ func askedAtOnce(e *env) {
 		locks = append(locks, lock)
 		e.asks(b, key)
 		if len(locks)%2 == 0 {
-			if err := lock.SetData(e.soon(), []byte("new")); err != nil {
-				e.broken(ruleAskNoEnd, "SetData: %v", err)
-			}
+			e.noError(lock.SetData(e.soon(), []byte("new")), ruleAskNoEnd, "SetData")
 		}
 	}
 	for _, lock := range locks {
@@ -133,14 +121,10 @@ func askedAsTheWaitEnds(e *env) {
 		}) {
 			e.broken("a release lets the next in", "%+v", info)
 		}
-		if err := c.Ask(e.soon(), info); err != nil {
-			e.broken(ruleAskOnly, "Ask of the present holder: %v", err)
-		}
+		e.noError(c.Ask(e.soon(), info), ruleAskOnly, "Ask of the present holder")
 		next := w.granted(e.engine.Soon, "a release lets the next in")
 		e.asked(next, e.engine.Notice)
-		if err := <-done; err != nil {
-			e.broken("a release that others wait for succeeds", "%v", err)
-		}
+		e.noError(<-done, "a release that others wait for succeeds")
 		lock, a, b = next, b, a
 	}
 	e.isLive(lock, ruleAskNoEnd)
@@ -154,13 +138,9 @@ func askedWhileCutOff(e *env) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.engine.Soon)
 	defer cancel()
 	info := e.inspect(b)
-	if err := b.Ask(ctx, info); err != nil {
-		e.broken("Ask does not wait until the holder has heard of it", "%v", err)
-	}
+	e.noError(b.Ask(ctx, info), "Ask does not wait until the holder has heard of it")
 	e.settle()
-	if isClosed(lock.Asked()) {
-		e.broken(ruleAsk, "Asked is closed although nothing can have reached the holder")
-	}
+	e.brokenIf(isClosed(lock.Asked()), ruleAsk, "Asked is closed although nothing can have reached the holder")
 	a.Heal()
 	e.asked(lock, e.engine.Notice+e.engine.Lease/2)
 	e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
@@ -176,13 +156,9 @@ func onlyTheOneAsked(e *env) {
 	before := e.asks(b, e.key)
 	e.asked(old, e.engine.Notice)
 	e.release(old)
-	if err := b.Ask(e.soon(), before); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(ruleAskOnly, "Ask of a grant that is over: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Ask(e.soon(), before), holdfast.ErrChanged, ruleAskOnly, "Ask of a grant that is over")
 	again := e.hold(a, owner)
-	if err := b.Ask(e.soon(), before); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(ruleAskOnly, "Ask of the grant before the present one: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Ask(e.soon(), before), holdfast.ErrChanged, ruleAskOnly, "Ask of the grant before the present one")
 	w := e.wait(b, owner).waits(b, e.key, 1)
 	e.unasked(ruleAskOnly, again, neighbour)
 	e.asks(b, e.key)
@@ -202,9 +178,7 @@ func nothingElseChanges(e *env) {
 	} {
 		lock := e.holdKey(a, key, opts...)
 		before, err := b.Inspect(e.soon(), key)
-		if err != nil {
-			e.Fatalf("%s: Inspect: %v", e.rule, err)
-		}
+		e.noError(err, ruleAnswers, "Inspect")
 		deadline := lock.Deadline()
 		for i := range 2 {
 			e.asks(b, key)
@@ -216,9 +190,8 @@ func nothingElseChanges(e *env) {
 		if token := lock.Token(); token != before.Token {
 			e.broken(ruleAskElse, "the holder's token is %v, and was %v", token, before.Token)
 		}
-		if now := lock.Deadline(); now.Before(deadline) {
-			e.broken(ruleAskElse, "the Deadline is %v earlier", deadline.Sub(now))
-		}
+		now := lock.Deadline()
+		e.brokenIf(now.Before(deadline), ruleAskElse, "the Deadline is %v earlier", deadline.Sub(now))
 		e.isHeld(b, key, ruleAskNoEnd)
 		e.isLive(lock, ruleAskNoEnd)
 		e.release(lock)
@@ -232,24 +205,18 @@ func nothingElseChanges(e *env) {
 func (e *env) sameBut(c *Client, before holdfast.Info) {
 	e.Helper()
 	now, err := c.Inspect(e.soon(), before.Key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
+	e.noError(err, ruleAnswers, "Inspect")
 	infos := []holdfast.Info{now, e.isHeld(c, before.Key, ruleAskNoEnd).Holder}
 	for info, err := range c.List(e.soon(), before.Key) {
-		if err != nil {
-			e.Fatalf("%s: List: %v", e.rule, err)
-		}
+		e.noError(err, ruleAnswers, "List")
 		if info.Key == before.Key {
 			infos = append(infos, info)
 		}
 	}
 	for _, info := range infos {
-		if info.Owner != before.Owner || !bytes.Equal(info.Data, before.Data) || info.Token != before.Token ||
+		e.brokenIf(info.Owner != before.Owner || !bytes.Equal(info.Data, before.Data) || info.Token != before.Token ||
 			info.Grant != before.Grant || info.Lease != before.Lease ||
-			!info.Since.Equal(before.Since) || !info.QueuedAt.Equal(before.QueuedAt) {
-			e.broken(ruleAskElse, "%+v, and it was %+v", info, before)
-		}
+			!info.Since.Equal(before.Since) || !info.QueuedAt.Equal(before.QueuedAt), ruleAskElse, "%+v, and it was %+v", info, before)
 	}
 }
 
@@ -262,9 +229,7 @@ func endsKeepTheirCauses(e *env) {
 		lock := e.holdKey(a, key, holdfast.WithOwner("worker"))
 		e.watches(a)
 		info := e.asks(b, key)
-		if err := b.Break(e.soon(), info); err != nil {
-			e.broken("Break removes the grant that its Info describes, asked for or not", "%v", err)
-		}
+		e.noError(b.Break(e.soon(), info), "Break removes the grant that its Info describes, asked for or not")
 		locks = append(locks, lock)
 	}
 	for _, lock := range locks {
@@ -295,20 +260,15 @@ func notAfterTheEnd(e *env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
 	_ = lock.Release(ctx) // which does not arrive yet
-	if err := b.Ask(e.soon(), info); err != nil {
-		e.broken("Ask of a lock whose release is under way", "%v", err)
-	}
+	e.noError(b.Ask(e.soon(), info), "Ask of a lock whose release is under way")
 	a.Heal()
-	if err := lock.Release(e.within(e.patience())); err != nil {
-		e.broken("a release is sent until it is confirmed", "%v", err)
-	}
+	e.noError(lock.Release(e.within(e.patience())), "a release is sent until it is confirmed")
 	e.unasked(rule, lock)
 	e.silent(rule, events.Asked())
 	events.Close()
 	e.closed(a, l)
-	if wishes := l.of(holdfast.Asked); len(wishes) > 0 {
-		e.broken(rule, "OnEvent: %+v", wishes)
-	}
+	wishes := l.of(holdfast.Asked)
+	e.brokenIf(len(wishes) > 0, rule, "OnEvent: %+v", wishes)
 }
 
 func nobodyToAsk(e *env) {
@@ -325,14 +285,10 @@ func nobodyToAsk(e *env) {
 	info := e.inspect(b)
 	bad := info
 	bad.Key = ""
-	if err := b.Ask(e.soon(), bad); !errors.Is(err, holdfast.ErrInvalid) {
-		e.broken("Ask of an invalid key is refused", "%v, want ErrInvalid", err)
-	}
+	e.failsWith(b.Ask(e.soon(), bad), holdfast.ErrInvalid, "Ask of an invalid key is refused")
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
-	if err := b.Ask(ctx, info); !errors.Is(err, context.Canceled) {
-		e.broken("Ask with a ctx that is done returns its error", "%v", err)
-	}
+	e.failsWith(b.Ask(ctx, info), context.Canceled, "Ask with a ctx that is done returns its error")
 	b.Cut()
 	late, stop := context.WithTimeout(e.ctx, e.engine.Lease/20)
 	defer stop()
@@ -341,9 +297,7 @@ func nobodyToAsk(e *env) {
 	}
 	b.Heal()
 	e.close(b)
-	if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrClosed) {
-		e.broken("Ask by a client that is closed fails", "%v, want ErrClosed", err)
-	}
+	e.failsWith(b.Ask(e.soon(), info), holdfast.ErrClosed, "Ask by a client that is closed fails")
 	other := e.holdKey(a, e.prefix+"another key")
 	e.unasked(ruleUnasked, other)
 	e.isLive(lock, ruleAskNoEnd)

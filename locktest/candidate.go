@@ -63,9 +63,7 @@ func (e *env) candidate(c *Client, o *holdfast.ElectionOptions) *candidate {
 func (e *env) candidateFor(c *Client, key string, o *holdfast.ElectionOptions) *candidate {
 	e.Helper()
 	el, err := c.elect(key, o)
-	if err != nil {
-		e.Fatalf("%s: Election: %v", e.rule, err)
-	}
+	e.noError(err, ruleAnswers, "Election")
 	return &candidate{election: el, e: e, reigns: make(chan *reign, 100)}
 }
 
@@ -142,20 +140,14 @@ func (c *candidate) follows(rule string) {
 // returns insists that Run returns within d, with an error that matches want.
 func (c *candidate) returns(d time.Duration, rule string, want error) {
 	c.e.Helper()
-	if !c.e.closes(c.over, d) {
-		c.e.broken(rule, "Run has not returned after %v", d)
-	}
-	if c.panicked != nil || !errors.Is(c.err, want) {
-		c.e.broken(rule, "Run: %v, want %v; panic: %v", c.err, want, c.panicked)
-	}
+	c.e.brokenIf(!c.e.closes(c.over, d), rule, "Run has not returned after %v", d)
+	c.e.brokenIf(c.panicked != nil || !errors.Is(c.err, want), rule, "Run: %v, want %v; panic: %v", c.err, want, c.panicked)
 }
 
 // ends insists that the ctx of lead ends within d, for a cause.
 func (r *reign) ends(e *env, d time.Duration, rule string, causes ...error) {
 	e.Helper()
-	if !e.closes(r.ctx.Done(), d) {
-		e.broken(rule, "the ctx of lead has not ended after %v; Err of the lock: %v", d, r.lock.Err())
-	}
+	e.brokenIf(!e.closes(r.ctx.Done(), d), rule, "the ctx of lead has not ended after %v; Err of the lock: %v", d, r.lock.Err())
 	for _, cause := range causes {
 		if errors.Is(context.Cause(r.ctx), cause) {
 			return

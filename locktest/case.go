@@ -19,6 +19,8 @@ type testCase struct {
 // caseLimit bounds a case, in multiples of the longest step. The ctx of each call ends with it.
 const caseLimit = 10
 
+const ruleAnswers = "the engine answers a client that can reach it"
+
 const ruleReturns = "every call returns once its ctx has ended"
 
 func runCase(t testing.TB, engine Engine, c testCase) {

@@ -49,30 +49,21 @@ func closeEndsEverything(e *env) {
 		waiters = append(waiters, e.wait(a))
 	}
 	waiters[0].waits(b, e.key, n)
-	if err := a.Close(e.soon()); err != nil {
-		e.broken("Close returns nil once everything is confirmed", "%v", err)
-	}
+	e.noError(a.Close(e.soon()), "Close returns nil once everything is confirmed")
 	for _, lock := range locks {
-		if !isClosed(lock.Done()) {
-			e.broken(ruleClosed, "Done of a lock is open")
-		}
+		e.brokenIf(!isClosed(lock.Done()), ruleClosed, "Done of a lock is open")
 		e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
-		if left := e.harness.Residue(e.TB, lock.Key()); len(left) > 0 {
-			e.broken("Close gives every key back", "the engine still has %q", left)
-		}
+		left := e.harness.Residue(e.TB, lock.Key())
+		e.brokenIf(len(left) > 0, "Close gives every key back", "the engine still has %q", left)
 		e.release(lock)
 	}
 	for _, w := range waiters {
-		if err := w.fails(e.engine.Soon, "Close ends every call that waits"); !errors.Is(err, holdfast.ErrClosed) {
-			e.broken(ruleClosed, "Acquire: %v", err)
-		}
+		e.failsWith(w.fails(e.engine.Soon, "Close ends every call that waits"), holdfast.ErrClosed, ruleClosed, "Acquire")
 	}
 	e.isLive(other, "Close touches the locks of its own client only")
 	e.release(other)
 	e.leavesNothing(e.key, e.engine.Soon, "Close leaves no contender in a queue")
-	if err := a.Close(e.soon()); err != nil {
-		e.broken("a second Close returns the same result as the first", "%v", err)
-	}
+	e.noError(a.Close(e.soon()), "a second Close returns the same result as the first")
 }
 
 func useAfterClose(e *env) {
@@ -112,9 +103,7 @@ func useAfterClose(e *env) {
 		}
 	}
 	for name, err := range map[string]error{"Verify": lock.Verify(e.soon()), "Extend": lock.Extend(time.Hour)} {
-		if !errors.Is(err, holdfast.ErrReleased) {
-			e.broken("a lock that Close ended says so", "%s: %v", name, err)
-		}
+		e.brokenIf(!errors.Is(err, holdfast.ErrReleased), "a lock that Close ended says so", "%s: %v", name, err)
 	}
 	e.release(lock)
 	e.isLive(held, ruleSpares)
@@ -128,16 +117,13 @@ func closeWhileCut(e *env) {
 	limit := e.engine.Lease / 10
 	began := time.Now()
 	err := a.Close(e.within(limit))
-	if took := time.Since(began); took > limit+closeGrace+e.engine.Soon {
-		e.broken("ctx bounds Close, with a short grace", "it took %v, ctx had %v", took, limit)
-	}
+	took := time.Since(began)
+	e.brokenIf(took > limit+closeGrace+e.engine.Soon, "ctx bounds Close, with a short grace", "it took %v, ctx had %v", took, limit)
 	e.unconfirmed(err, began)
 	for _, lock := range locks {
 		e.ends(lock, 0, ruleClosed, holdfast.ErrReleased)
 	}
-	if err := w.fails(e.engine.Soon, "Close ends every call that waits"); !errors.Is(err, holdfast.ErrClosed) {
-		e.broken(ruleClosed, "Acquire: %v", err)
-	}
+	e.failsWith(w.fails(e.engine.Soon, "Close ends every call that waits"), holdfast.ErrClosed, ruleClosed, "Acquire")
 	next := []*holdfast.Lock{e.inherits(b, e.key), e.inherits(b, e.prefix+"another")}
 	a.Heal()
 	time.Sleep(e.engine.Lease / 2) // what was under way arrives
@@ -158,18 +144,15 @@ func closeWhileCutWithoutEnd(e *env) {
 	began := time.Now()
 	err := e.closesBy(a, over+closeGrace+e.settling())
 	e.unconfirmed(err, began)
-	if err != nil && !strings.Contains(err.Error(), e.key) {
-		e.broken("Close names the keys that it could not confirm", "%v", err)
-	}
+	e.brokenIf(err != nil && !strings.Contains(err.Error(), e.key), "Close names the keys that it could not confirm", "%v", err)
 	e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
 }
 
 // unconfirmed checks the result of a Close in an outage. An engine may know that an expired lease needs no release.
 func (e *env) unconfirmed(err error, began time.Time) {
 	e.Helper()
-	if !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2) {
-		e.broken(ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2),
+		ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
 }
 
 // closesBy calls Close with a ctx that never ends.
@@ -209,9 +192,7 @@ func closeWithCtxDone(e *env) {
 		}
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
-		if err := a.Close(ctx); err != nil {
-			e.broken("Close returns nil if the engine answers, even if its ctx is done", "%v", err)
-		}
+		e.noError(a.Close(ctx), "Close returns nil if the engine answers, even if its ctx is done")
 		for _, key := range keys {
 			e.release(e.takes(b, key, "Close gives every key back, even if its ctx is done"))
 		}
@@ -224,9 +205,8 @@ func closeIsNoOutage(e *env) {
 	e.hold(a)
 	e.closed(a, l)
 	e.settle()
-	if outages := l.of(holdfast.Disconnected); len(outages) > 0 {
-		e.broken(rule, "%+v", outages)
-	}
+	outages := l.of(holdfast.Disconnected)
+	e.brokenIf(len(outages) > 0, rule, "%+v", outages)
 }
 
 func closeEndsCallsThatWait(e *env) {
@@ -251,9 +231,8 @@ func closeEndsCallsThatWait(e *env) {
 	go a.Close(e.within(e.engine.Lease / 10))
 	for range calls {
 		r := receive(e, results, e.engine.Lease/10+e.engine.Soon, "Close ends every call that waits", "a call still waits")
-		if !errors.Is(r.err, holdfast.ErrClosed) && !(r.name == "Verify" && errors.Is(r.err, holdfast.ErrReleased)) {
-			e.broken(ruleClosed, "%s: %v", r.name, r.err)
-		}
+		e.brokenIf(!errors.Is(r.err, holdfast.ErrClosed) && !(r.name == "Verify" && errors.Is(r.err, holdfast.ErrReleased)),
+			ruleClosed, "%s: %v", r.name, r.err)
 	}
 }
 
@@ -266,9 +245,7 @@ func closeTwiceAtOnce(e *env) {
 	}
 	for range cap(errs) {
 		const rule = "Close may be called again and concurrently, with the same result"
-		if err := receive(e, errs, e.engine.Soon, rule, "it has not returned"); err != nil {
-			e.broken(rule, "%v", err)
-		}
+		e.noError(receive(e, errs, e.engine.Soon, rule, "it has not returned"), rule)
 	}
 	e.leavesNothing(e.key, e.engine.Soon, "Close gives every key back")
 }
@@ -293,7 +270,5 @@ func closeInAList(e *env) {
 			}
 		}
 	}()
-	if !e.closes(over, e.patience()) {
-		e.broken("Close does not wait for a List, whose loop may have called it", "it waits")
-	}
+	e.brokenIf(!e.closes(over, e.patience()), "Close does not wait for a List, whose loop may have called it", "it waits")
 }

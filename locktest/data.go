@@ -41,12 +41,9 @@ func (e *env) sets(lock *holdfast.Lock, data string) {
 func (e *env) hasData(c *Client, key, want, rule string) {
 	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
-	if !info.Held || string(info.Data) != want {
-		e.broken(rule, "held %t, data %q, want %q", info.Held, clipped(string(info.Data)), clipped(want))
-	}
+	e.noError(err, ruleAnswers, "Inspect")
+	e.brokenIf(!info.Held || string(info.Data) != want,
+		rule, "held %t, data %q, want %q", info.Held, clipped(string(info.Data)), clipped(want))
 }
 
 func clipped(s string) string { return s[:min(len(s), 40)] }
@@ -68,14 +65,10 @@ func othersReadIt(e *env) {
 	e.sets(lock, "listed")
 	listed := ""
 	for info, err := range b.List(e.soon(), e.key) {
-		if err != nil {
-			e.Fatalf("%s: List: %v", e.rule, err)
-		}
+		e.noError(err, ruleAnswers, "List")
 		listed = string(info.Data)
 	}
-	if listed != "listed" {
-		e.broken(ruleData, "List has the data %q", clipped(listed))
-	}
+	e.brokenIf(listed != "listed", ruleData, "List has the data %q", clipped(listed))
 	if got := e.isHeld(b, e.key, ruleOne).Holder; got.Token != lock.Token() || string(got.Data) != "listed" {
 		e.broken(ruleData, "a HeldError has the token %v and the data %q", got.Token, clipped(string(got.Data)))
 	}
@@ -104,9 +97,8 @@ func observersSeeData(e *env) {
 			info := o.last("observers are told the data that was set last", func(i holdfast.Info) bool {
 				return i.Held && string(i.Data) == want
 			})
-			if info.Token != lock.Token() || info.Owner != lock.Owner() {
-				e.broken(ruleDataAlone, "observers are told of %+v", info)
-			}
+			e.brokenIf(info.Token != lock.Token() || info.Owner != lock.Owner(),
+				ruleDataAlone, "observers are told of %+v", info)
 		}
 	}
 	e.release(lock)
@@ -151,9 +143,7 @@ func lastWins(e *env) {
 		}
 	}
 	info := e.inspect(b)
-	if len(info.Data) != 1 {
-		e.broken("of several calls of SetData, one wins", "the data is %q", clipped(string(info.Data)))
-	}
+	e.brokenIf(len(info.Data) != 1, "of several calls of SetData, one wins", "the data is %q", clipped(string(info.Data)))
 	for i := range calls {
 		data := fmt.Sprintf("%d again", i)
 		e.sets(lock, data)
@@ -217,13 +207,10 @@ func dataAfterABreak(e *env) {
 	e.breaks(b, e.key)
 	a.Heal()
 	err := lock.SetData(e.soon(), []byte("too late"))
-	if err == nil {
-		e.broken("SetData is conditional on the grant", "it returned nil after a break; Err: %v", lock.Err())
-	}
+	e.brokenIf(err == nil, "SetData is conditional on the grant", "it returned nil after a break; Err: %v", lock.Err())
 	e.ends(lock, e.engine.Notice+e.engine.Soon, "SetData that finds its lock broken ends it", holdfast.ErrBroken)
-	if !errors.Is(err, lock.Err()) {
-		e.broken("SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
-	}
+	e.brokenIf(!errors.Is(err, lock.Err()),
+		"SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
 	next := e.holdWithin(e.handOver(), b, e.key, holdfast.WithData([]byte("next")))
 	e.refusesData(lock, holdfast.ErrBroken)
 	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
@@ -239,9 +226,9 @@ func dataTouchesNoOther(e *env) {
 		e.sets(lock, fmt.Sprint(i))
 		waits.stillWaits(ruleOne)
 	}
-	if info := e.inspect(a); e.engine.Ordered && (len(info.Queue) != 1 || string(info.Queue[0].Data) != "next") {
-		e.broken(ruleDataAlone, "the queue is %+v", info.Queue)
-	}
+	info := e.inspect(a)
+	e.brokenIf(e.engine.Ordered && (len(info.Queue) != 1 || string(info.Queue[0].Data) != "next"),
+		ruleDataAlone, "the queue is %+v", info.Queue)
 	e.hasData(b, other.Key(), "other", ruleDataAlone)
 	e.isLive(lock, ruleDataAlone)
 	e.release(lock)
@@ -259,16 +246,13 @@ func dataSurvivesACut(e *env) {
 	returned := make(chan error, 1)
 	go func() { returned <- lock.SetData(ctx, []byte("new")) }()
 	err := receive(e, returned, e.engine.Lease/8+e.engine.Soon, "SetData returns when its ctx ends", "it has not returned")
-	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-		e.broken("SetData that got no answer fails with the ctx's error and ErrDisconnected", "%v", err)
-	}
-	if err := lock.Err(); err != nil {
-		e.broken("a lock lives on, whatever comes of SetData", "Err: %v", err)
-	}
+	e.brokenIf(err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected),
+		"SetData that got no answer fails with the ctx's error and ErrDisconnected", "%v", err)
+	e.noError(lock.Err(), "a lock lives on, whatever comes of SetData", "Err")
 	a.Heal()
-	if info := e.inspect(b); !info.Held || string(info.Data) != "old" && string(info.Data) != "new" {
-		e.broken("after a SetData of unknown outcome, others read the old data or the new", "%q, held: %t", info.Data, info.Held)
-	}
+	info := e.inspect(b)
+	e.brokenIf(!info.Held || string(info.Data) != "old" && string(info.Data) != "new",
+		"after a SetData of unknown outcome, others read the old data or the new", "%q, held: %t", info.Data, info.Held)
 	e.sets(lock, "newer")
 	for range 4 {
 		e.hasData(b, e.key, "newer", ruleDataOrder)
@@ -287,9 +271,7 @@ func badData(e *env) {
 	e.refused(lock.SetData(e.soon(), make([]byte, holdfast.MaxData+1)), "data", "SetData of too much")
 	ended, cancel := context.WithCancel(e.ctx)
 	cancel()
-	if err := lock.SetData(ended, []byte("new")); !errors.Is(err, context.Canceled) {
-		e.broken("SetData with a ctx that is done fails with its error", "%v", err)
-	}
+	e.failsWith(lock.SetData(ended, []byte("new")), context.Canceled, "SetData with a ctx that is done fails with its error")
 	a.Heal()
 	e.isLive(lock, "bad input changes nothing")
 	e.hasData(b, e.key, "old", "what was refused is not stored")

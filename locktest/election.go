@@ -76,9 +76,7 @@ func oneTermAtATime(e *env) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if !e.engine.Tokenless && !slices.IsSorted(tokens) {
-		e.broken("the token of a term is greater than those before", "%v", tokens)
-	}
+	e.brokenIf(!e.engine.Tokenless && !slices.IsSorted(tokens), "the token of a term is greater than those before", "%v", tokens)
 }
 
 // callsOfLeadNeverOverlap has a lead run on while others lead.
@@ -93,9 +91,7 @@ func callsOfLeadNeverOverlap(e *env) {
 	second.leave(holdfast.ErrWithdrawn)
 	two.returns(e.patience(), ruleReturned, nil)
 	time.Sleep(e.engine.Lease / 5) // for what must not happen
-	if one.overlaps.Load() > 0 || len(one.reigns) > 0 {
-		e.broken(ruleOneTerm, "lead was called again before the call before had returned")
-	}
+	e.brokenIf(one.overlaps.Load() > 0 || len(one.reigns) > 0, ruleOneTerm, "lead was called again before the call before had returned")
 	first.leave(first.ctx.Err())
 	one.leads(e.turn(), ruleLossIsNo)
 }
@@ -164,14 +160,10 @@ func termEndsFirst(e *env) {
 		early := make(chan bool, 1)
 		two.during = func(*reign) { early <- first.ctx.Err() == nil }
 		two.run()
-		if e.engine.Ordered {
-			e.queued(b, key, 1)
-		}
+		e.queued(b, key, 1)
 		silence(a)
 		second := two.leads(e.handOver(), "another candidate is elected when the leader's lease has passed")
-		if <-early {
-			e.broken(ruleTermFirst, "it had not ended, by %s; Err of the lock: %v", name, first.lock.Err())
-		}
+		e.brokenIf(<-early, ruleTermFirst, "it had not ended, by %s; Err of the lock: %v", name, first.lock.Err())
 		first.ends(e, 0, "the ctx of lead ends with its lock", expired...)
 		e.newer(second.lock.Token(), first.lock.Token(), "the token of a term is greater than those before")
 		if one.Term() != nil || two.Term() != second.lock {
@@ -191,9 +183,7 @@ func (e *env) termOutlastsSilence(ways map[string]func(*Client)) {
 		silence(a)
 		time.Sleep(e.engine.Lease + e.engine.Lease/2)
 		two.follows(ruleForever)
-		if first.ctx.Err() != nil {
-			e.broken(ruleForever, "the ctx of lead has ended by %s: %v", name, context.Cause(first.ctx))
-		}
+		e.brokenIf(first.ctx.Err() != nil, ruleForever, "the ctx of lead has ended by %s: %v", name, context.Cause(first.ctx))
 	}
 }
 
@@ -205,9 +195,9 @@ func termEndsByForce(e *env) {
 		r := c.leads(e.turn(), ruleLossIsNo)
 		want := end(r.lock)
 		r.ends(e, e.engine.Soon, "the ctx of lead ends with its lock: by "+name, want)
-		if cause := context.Cause(r.ctx); cause != r.lock.Err() {
-			e.broken("the cause of the end of lead's ctx is that of the lock", "%v and %v", cause, r.lock.Err())
-		}
+		cause := context.Cause(r.ctx)
+		e.brokenIf(cause != r.lock.Err(),
+			"the cause of the end of lead's ctx is that of the lock", "%v and %v", cause, r.lock.Err())
 		r.leave(r.ctx.Err())
 	}
 	limited := e.candidateFor(a, e.prefix+"limited", &holdfast.ElectionOptions{
@@ -225,9 +215,7 @@ func standsAgainAfterALoss(e *env) {
 	one := e.stands(a, nil)
 	first := one.leads(e.engine.Soon, ruleElected)
 	two := e.stands(b, nil)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	a.Cut()
 	causes := expired
 	if e.engine.NeverExpires {
@@ -252,9 +240,7 @@ func standsAgainBehindOthers(e *env) {
 	one := e.stands(a, nil)
 	first := one.leads(e.engine.Soon, ruleElected)
 	two := e.stands(b, nil)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	// Terms are long enough for the other to wait as others do. Else it would be its pause that
 	// holds back who has just led, not its place; or both would let each other go first.
 	long := time.Second + e.engine.Lease/2

@@ -13,17 +13,11 @@ import (
 func resignWaitsForLead(e *env) {
 	a, b := e.client(), e.client()
 	c := e.candidate(a, nil)
-	if err := c.Resign(e.soon()); err != nil {
-		e.broken(ruleResign, "of a candidate that does not run: %v", err)
-	}
+	e.noError(c.Resign(e.soon()), ruleResign, "of a candidate that does not run")
 	lock := e.hold(b)
 	c.run()
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
-	if err := c.Resign(e.soon()); err != nil {
-		e.broken(ruleResign, "of a candidate that does not lead: %v", err)
-	}
+	e.queued(b, e.key, 1)
+	e.noError(c.Resign(e.soon()), ruleResign, "of a candidate that does not lead")
 	e.release(lock)
 	r := c.leads(e.turn(), "Resign of a candidate that does not lead changes nothing")
 	w := e.wait(b).waits(b, e.key, 1)
@@ -33,14 +27,10 @@ func resignWaitsForLead(e *env) {
 	}
 	r.ends(e, e.engine.Soon, "Resign ends the ctx of lead", holdfast.ErrResigned)
 	time.Sleep(e.engine.Lease / 20)
-	if len(resigned) > 0 {
-		e.broken(ruleResign, "it has returned %v, and lead has not", <-resigned)
-	}
+	e.brokenIf(len(resigned) > 0, ruleResign, "it has returned, and lead has not")
 	r.leave(r.ctx.Err())
 	for range cap(resigned) {
-		if err := receive(e, resigned, e.patience(), ruleResign, "it has not returned"); err != nil {
-			e.broken(ruleResign, "%v", err)
-		}
+		e.noError(receive(e, resigned, e.patience(), ruleResign, "it has not returned"), ruleResign)
 	}
 	e.endedBy(r.lock, "a leader that resigns releases", holdfast.ErrReleased)
 	e.release(e.succeeds(w, c, "Resign hands over to the next"))
@@ -56,9 +46,7 @@ func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
 		case <-w.done:
 			return w.granted(0, rule)
 		case r := <-c.reigns:
-			if e.engine.Ordered {
-				e.broken(rule, "the candidate leads again")
-			}
+			e.brokenIf(e.engine.Ordered, rule, "the candidate leads again")
 			time.Sleep(e.engine.Lease / 20)
 			r.leave(nil)
 		case <-time.After(e.turn()):
@@ -87,9 +75,7 @@ func resignAsRelease(e *env) {
 		within <- c.Resign(r.ctx)
 		return nil
 	}
-	if err := receive(e, within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself", "it has not returned"); !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken(ruleResign, "in lead: %v", err)
-	}
+	e.failsWith(receive(e, within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself", "it has not returned"), holdfast.ErrReleasePending, ruleResign, "in lead")
 
 	r = c.leads(e.turn(), "a candidate that has resigned stands again")
 	e.breaks(b, e.key)
@@ -117,14 +103,10 @@ func stepsDownWhenAsked(e *env) {
 	obeys := e.stands(a, &holdfast.ElectionOptions{StepDownWhenAsked: true})
 	term := obeys.leads(e.engine.Soon, ruleElected)
 	proud := e.stands(b, nil)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	ask := func(c *Client) {
 		e.Helper()
-		if err := c.Ask(e.soon(), e.inspect(c)); err != nil {
-			e.Fatalf("%s: Ask: %v", e.rule, err)
-		}
+		e.noError(c.Ask(e.soon(), e.inspect(c)), ruleAnswers, "Ask")
 	}
 	ask(b)
 	term.ends(e, e.engine.Notice, "a leader that is asked steps down, if it is to", holdfast.ErrAsked)
@@ -137,9 +119,8 @@ func stepsDownWhenAsked(e *env) {
 		e.Fatalf("%s: the leader was not told that it was asked", e.rule)
 	}
 	e.settle()
-	if next.ctx.Err() != nil {
-		e.broken("a leader that is asked leads on, unless it is to step down", "its ctx has ended: %v", context.Cause(next.ctx))
-	}
+	e.brokenIf(next.ctx.Err() != nil,
+		"a leader that is asked leads on, unless it is to step down", "its ctx has ended: %v", context.Cause(next.ctx))
 }
 
 func checkTellsAnOverdueLead(e *env) {
@@ -190,20 +171,15 @@ func whatLeadReturns(e *env) {
 	} {
 		c.run().leads(e.turn(), "an election may run again").leave(way.returns)
 		c.returns(e.patience(), ruleReturned, way.want)
-		if way.want == nil && c.err != nil {
-			e.broken(ruleReturned, "it returned %v for ErrWithdrawn", c.err)
-		}
+		e.brokenIf(way.want == nil && c.err != nil, ruleReturned, "it returned %v for ErrWithdrawn", c.err)
 		e.leavesNothing(e.key, e.engine.Soon, "the key is given back when Run returns")
 	}
 	c.run().leads(e.turn(), "an election may run again").returns <- func() error { panic("stop") }
-	if !e.closes(c.over, e.patience()) || c.panicked != "stop" {
-		e.broken("Run does not swallow a panic of lead", "it returned %v, recovered %v", c.err, c.panicked)
-	}
+	e.brokenIf(!e.closes(c.over, e.patience()) || c.panicked != "stop",
+		"Run does not swallow a panic of lead", "it returned %v, recovered %v", c.err, c.panicked)
 	e.leavesNothing(e.key, e.engine.Soon, "the key is given back when lead panics")
 	c.run().leads(e.turn(), "an election may run again").returns <- func() error { runtime.Goexit(); return nil }
-	if !e.closes(c.over, e.patience()) {
-		e.broken("Run ends when lead ends its goroutine", "it has not")
-	}
+	e.brokenIf(!e.closes(c.over, e.patience()), "Run ends when lead ends its goroutine", "it has not")
 	e.leavesNothing(e.key, e.engine.Soon, "the key is given back when lead ends its goroutine")
 }
 
@@ -216,9 +192,7 @@ func leaderTells(e *env) {
 	leader := func(of *candidate) holdfast.Info {
 		e.Helper()
 		info, err := of.Leader(e.soon())
-		if err != nil || info.Key != e.key {
-			e.broken(ruleLeader, "%+v, %v", info, err)
-		}
+		e.brokenIf(err != nil || info.Key != e.key, ruleLeader, "%+v, %v", info, err)
 		return info
 	}
 	if info := leader(two); info.Held || two.Term() != nil {
@@ -226,14 +200,11 @@ func leaderTells(e *env) {
 	}
 	r := one.run().leads(e.engine.Soon, ruleElected)
 	two.run()
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	for _, of := range []*candidate{one, two} {
 		info := leader(of)
-		if !info.Held || info.Owner != "candidate one" || string(info.Data) != "10.0.0.1:80" || info.Token != r.lock.Token() {
-			e.broken(ruleLeader, "%+v; the lock of the term has token %v", info, r.lock.Token())
-		}
+		e.brokenIf(!info.Held || info.Owner != "candidate one" || string(info.Data) != "10.0.0.1:80" || info.Token != r.lock.Token(),
+			ruleLeader, "%+v; the lock of the term has token %v", info, r.lock.Token())
 	}
 	if one.Term() != r.lock || two.Term() != nil {
 		e.broken("Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
@@ -256,9 +227,8 @@ func leaderTells(e *env) {
 	observes := func(want holdfast.Token) {
 		e.Helper()
 		const rule = "Observe tells who leads"
-		if got := receive(e, told, e.turn(), rule, "it has told nothing"); got != want {
-			e.broken(rule, "the token of the leader is %v, it told %v", want, got)
-		}
+		got := receive(e, told, e.turn(), rule, "it has told nothing")
+		e.brokenIf(got != want, rule, "the token of the leader is %v, it told %v", want, got)
 	}
 	observes(r.lock.Token())
 	r.leave(nil)
@@ -273,19 +243,13 @@ func runEnds(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.hold(b)
 	c := e.stands(a, nil)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	c.stop()
 	c.returns(e.engine.Soon, ruleRunEnds, context.Canceled)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 0)
-	}
+	e.queued(b, e.key, 0)
 	done, cancel := context.WithCancel(e.ctx)
 	cancel()
-	if err := c.Run(done, func(context.Context, *holdfast.Lock) error { return nil }); !errors.Is(err, context.Canceled) {
-		e.broken(ruleRunEnds, "with a ctx that is done: %v", err)
-	}
+	e.failsWith(c.Run(done, func(context.Context, *holdfast.Lock) error { return nil }), context.Canceled, ruleRunEnds, "with a ctx that is done")
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 
@@ -303,9 +267,7 @@ func runEnds(e *env) {
 	r.ends(e, e.engine.Soon, "the ctx of lead ends when the client is closed", holdfast.ErrClosed)
 	waiting.returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
 	r.leave(nil)
-	if err := receive(e, closed, e.patience(), "Close returns when lead has", "it has not"); err != nil {
-		e.broken("Close returns nil when lead has returned and the key is given back", "%v", err)
-	}
+	e.noError(receive(e, closed, e.patience(), "Close returns when lead has", "it has not"), "Close returns nil when lead has returned and the key is given back")
 	c.returns(e.patience(), ruleRunEnds, holdfast.ErrClosed)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 	waiting.run().returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
@@ -317,9 +279,7 @@ func runTwice(e *env) {
 	r := c.leads(e.engine.Soon, ruleElected)
 	for range 2 {
 		err := c.Run(e.within(e.engine.Lease/10), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
-		if !errors.Is(err, holdfast.ErrRunning) {
-			e.broken(ruleRunning, "the second Run returned %v", err)
-		}
+		e.brokenIf(!errors.Is(err, holdfast.ErrRunning), ruleRunning, "the second Run returned %v", err)
 	}
 	e.isLive(r.lock, ruleRunning)
 	r.leave(holdfast.ErrWithdrawn)

@@ -15,9 +15,7 @@ func eventsReportTerms(e *env) {
 	for i, end := range []func(*reign){
 		func(r *reign) { r.leave(nil) },
 		func(r *reign) {
-			if err := r.lock.Extend(time.Millisecond); err != nil {
-				e.Fatalf("%s: Extend: %v", e.rule, err)
-			}
+			e.noError(r.lock.Extend(time.Millisecond), ruleAnswers, "Extend")
 			r.ends(e, e.engine.Soon, "the ctx of lead ends with its lock", holdfast.ErrTTLExpired)
 			time.Sleep(e.engine.Lease / 50)
 			r.leave(r.ctx.Err())
@@ -35,9 +33,8 @@ func eventsReportTerms(e *env) {
 	c.returns(e.patience(), ruleReturned, failed)
 	e.closed(a, l)
 	began, ended, granted := l.of(holdfast.TermBegan), l.of(holdfast.TermEnded), l.of(outcomes...)
-	if len(began) != len(locks) || len(ended) != len(locks) {
-		e.broken(ruleTerms, "%d terms; reported: %+v and %+v", len(locks), began, ended)
-	}
+	e.brokenIf(len(began) != len(locks) || len(ended) != len(locks),
+		ruleTerms, "%d terms; reported: %+v and %+v", len(locks), began, ended)
 	for i, lock := range locks {
 		want := holdfast.Event{
 			Seq: began[i].Seq, Kind: holdfast.TermBegan, Time: began[i].Time, ID: granted[i].ID, Key: e.key, Owner: a.Owner(), Token: lock.Token(),

@@ -43,14 +43,10 @@ func unfitDoesNotStand(e *env) {
 	lock := e.takes(b, e.key, ruleUnfit)
 	f.set(nil)
 	asked(3)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	f.set(errors.New("lost its disk"))
 	asked(2)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 0)
-	}
+	e.queued(b, e.key, 0)
 	e.release(lock)
 	asked(3)
 	c.follows(ruleUnfit)
@@ -66,9 +62,7 @@ func unfitStepsDown(e *env) {
 	first := one.leads(e.engine.Soon, ruleElected)
 	two := e.stands(b, nil)
 	time.Sleep(2 * every)
-	if first.ctx.Err() != nil {
-		e.broken("a leader that is fit goes on leading", "%v", context.Cause(first.ctx))
-	}
+	e.brokenIf(first.ctx.Err() != nil, "a leader that is fit goes on leading", "%v", context.Cause(first.ctx))
 	full := errors.New("the disk is full")
 	f.set(full)
 	first.ends(e, every+e.engine.Soon, "a leader that is unfit steps down within FitEvery", holdfast.ErrUnfit)

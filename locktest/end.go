@@ -27,9 +27,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 			return holdfast.ErrReleased
 		},
 		"TTL": func(k *holdfast.Lock) error {
-			if err := k.Extend(time.Millisecond); err != nil {
-				e.Fatalf("%s: Extend: %v", e.rule, err)
-			}
+			e.noError(k.Extend(time.Millisecond), ruleAnswers, "Extend")
 			e.ends(k, e.engine.Soon, "an extended TTL counts from now", holdfast.ErrTTLExpired)
 			return holdfast.ErrTTLExpired
 		},
@@ -88,12 +86,10 @@ func causeIsNamed(e *env) {
 		e.Helper()
 		err := k.Err()
 		var lost *holdfast.LostError
-		if !errors.As(err, &lost) || lost.Key != k.Key() || lost.Owner != k.Owner() || lost.Token != k.Token() {
-			e.broken("a LostError says which hold was lost", "%#v", err)
-		}
-		if !errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired) {
-			e.broken("Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
-		}
+		e.brokenIf(!errors.As(err, &lost) || lost.Key != k.Key() || lost.Owner != k.Owner() || lost.Token != k.Token(),
+			"a LostError says which hold was lost", "%#v", err)
+		e.brokenIf(!errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired),
+			"Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
 		e.endedBy(k, "a loss names its cause", causes...)
 	}
 	broken := e.holdKey(a, e.prefix+"broken")
@@ -173,9 +169,7 @@ func neverBack(e *env) {
 	for name, err := range map[string]error{
 		"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
 	} {
-		if !errors.Is(err, holdfast.ErrLost) {
-			e.broken(rule, "%s: %v", name, err)
-		}
+		e.brokenIf(!errors.Is(err, holdfast.ErrLost), rule, "%s: %v", name, err)
 	}
 	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }
@@ -197,21 +191,17 @@ func contextFollowsTheLock(e *env) {
 	}
 	gone := errors.New("the parent was cancelled")
 	cancel(gone)
-	if !e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone {
-		e.broken("the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))
-	}
+	e.brokenIf(!e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone,
+		"the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))
 	cancelGiven()
-	if given.Err() == nil || context.Cause(given) != context.Canceled || follows.Err() != nil {
-		e.broken("the CancelFunc of a lock's ctx ends that ctx", "cause %v; of another: %v", context.Cause(given), follows.Err())
-	}
+	e.brokenIf(given.Err() == nil || context.Cause(given) != context.Canceled || follows.Err() != nil,
+		"the CancelFunc of a lock's ctx ends that ctx", "cause %v; of another: %v", context.Cause(given), follows.Err())
 	e.isLive(lock, "a ctx that ends does not end the lock")
 	e.release(lock)
-	if !isClosed(follows.Done()) || context.Cause(follows) != lock.Err() {
-		e.broken(rule, "cause %v, Err %v", context.Cause(follows), lock.Err())
-	}
+	e.brokenIf(!isClosed(follows.Done()) || context.Cause(follows) != lock.Err(),
+		rule, "cause %v, Err %v", context.Cause(follows), lock.Err())
 	late, cancelLate := lock.Context(e.ctx)
 	defer cancelLate()
-	if !isClosed(late.Done()) || context.Cause(late) != lock.Err() {
-		e.broken(rule, "made after the end: cause %v, Err %v", context.Cause(late), lock.Err())
-	}
+	e.brokenIf(!isClosed(late.Done()) || context.Cause(late) != lock.Err(),
+		rule, "made after the end: cause %v, Err %v", context.Cause(late), lock.Err())
 }

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -79,6 +80,39 @@ func (e *env) broken(rule, format string, args ...any) {
 	e.Fatal(e.breach(rule, format, args...))
 }
 
+// brokenIf fails the case if what it saw breaks a rule.
+func (e *env) brokenIf(bad bool, rule, format string, args ...any) {
+	e.Helper()
+	if bad {
+		e.broken(rule, format, args...)
+	}
+}
+
+// noError insists that a call has succeeded. What, if given, names the call.
+func (e *env) noError(err error, rule string, what ...string) {
+	e.Helper()
+	e.brokenIf(err != nil, rule, "%s%v", named(what), err)
+}
+
+// failsWith insists on an error that matches want.
+func (e *env) failsWith(err, want error, rule string, what ...string) {
+	e.Helper()
+	e.brokenIf(!errors.Is(err, want), rule, "%s%v, want %v", named(what), err, want)
+}
+
+// mayFail insists that a call has succeeded or failed with an error that matches allowed.
+func (e *env) mayFail(err, allowed error, rule string) {
+	e.Helper()
+	e.brokenIf(err != nil && !errors.Is(err, allowed), rule, "%v", err)
+}
+
+func named(what []string) string {
+	if len(what) == 0 {
+		return ""
+	}
+	return what[0] + ": "
+}
+
 // breach describes a rule that does not hold.
 func (e *env) breach(rule, format string, args ...any) string {
 	return fmt.Sprintf("%s broken: %s:\n\t%s", e.rule, rule, fmt.Sprintf(format, args...))
@@ -105,9 +139,7 @@ func (e *env) holdKey(c *Client, key string, opts ...holdfast.Option) *holdfast.
 func (e *env) holdWithin(d time.Duration, c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {
 	e.Helper()
 	lock, err := c.Acquire(e.within(d), key, opts...)
-	if err != nil {
-		e.broken("a key that is free, or becomes free, is granted", "Acquire(%q): %v", key, err)
-	}
+	e.brokenIf(err != nil, "a key that is free, or becomes free, is granted", "Acquire(%q): %v", key, err)
 	return e.granted(key, lock)
 }
 
@@ -121,26 +153,20 @@ func (e *env) watches(c *Client) {
 // release releases a lock and insists on the confirmation.
 func (e *env) release(lock *holdfast.Lock) {
 	e.Helper()
-	if err := lock.Release(e.soon()); err != nil {
-		e.broken("Release of a live lock returns nil once the engine has confirmed", "%v", err)
-	}
+	e.noError(lock.Release(e.soon()), "Release of a live lock returns nil once the engine has confirmed")
 }
 
 // close closes a client in the middle of a case.
 func (e *env) close(c *Client) {
 	e.Helper()
-	if err := c.Close(e.within(e.patience())); err != nil {
-		e.Fatalf("%s: Close: %v", e.rule, err)
-	}
+	e.noError(c.Close(e.within(e.patience())), ruleAnswers, "Close")
 }
 
 // inspect asks who holds the key of the case.
 func (e *env) inspect(c *Client) holdfast.Info {
 	e.Helper()
 	info, err := c.Inspect(e.soon(), e.key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
+	e.noError(err, ruleAnswers, "Inspect")
 	return info
 }
 

@@ -79,9 +79,8 @@ func (e *env) closed(c *Client, l *eventLog) {
 	story := make(map[uint64][]holdfast.Event)
 	var last holdfast.Event
 	for _, event := range l.reported {
-		if event.Time.IsZero() || event.Time.Before(last.Time) || event.Seq <= last.Seq {
-			e.broken(ruleEventOrder, "%+v\n\tfollows %+v", event, last)
-		}
+		e.brokenIf(event.Time.IsZero() || event.Time.Before(last.Time) || event.Seq <= last.Seq,
+			ruleEventOrder, "%+v\n\tfollows %+v", event, last)
 		last = event
 		step, ok := steps[event.Kind]
 		if !ok {

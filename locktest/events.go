@@ -37,9 +37,8 @@ func (e *env) silent(rule string, channels ...<-chan holdfast.Event) {
 // isState insists on an event of the client, not of a lock.
 func (e *env) isState(event holdfast.Event, kind holdfast.EventKind) {
 	e.Helper()
-	if event.Kind != kind || event.Seq == 0 || event.Time.IsZero() || event.Key != "" || event.Token != 0 {
-		e.broken("a state event has a kind, a number and a time, and no lock", "%+v, want %v", event, kind)
-	}
+	e.brokenIf(event.Kind != kind || event.Seq == 0 || event.Time.IsZero() || event.Key != "" || event.Token != 0,
+		"a state event has a kind, a number and a time, and no lock", "%+v, want %v", event, kind)
 }
 
 const (
@@ -59,17 +58,15 @@ func cutAndHealAreReported(e *env) {
 		down := e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
 		e.isState(down, holdfast.Disconnected)
 		late := a.Events()
-		if again := e.next(late.Disconnected(), e.engine.Soon, ruleAtOnceState); again.Seq != down.Seq {
-			e.broken(ruleAtOnceState, "number %d, the state is that of %d", again.Seq, down.Seq)
-		}
+		again := e.next(late.Disconnected(), e.engine.Soon, ruleAtOnceState)
+		e.brokenIf(again.Seq != down.Seq, ruleAtOnceState, "number %d, the state is that of %d", again.Seq, down.Seq)
 		e.silent("a state is delivered once", late.Disconnected(), late.Ready(), events.Disconnected())
 		late.Close()
 		a.Heal()
 		up := e.next(events.Ready(), e.patience(), ruleState)
 		e.isState(up, holdfast.Ready)
-		if last.Seq >= down.Seq || down.Seq >= up.Seq {
-			e.broken("events are numbered in order", "%d, %d, %d", last.Seq, down.Seq, up.Seq)
-		}
+		e.brokenIf(last.Seq >= down.Seq || down.Seq >= up.Seq,
+			"events are numbered in order", "%d, %d, %d", last.Seq, down.Seq, up.Seq)
 		last = up
 	}
 }
@@ -89,9 +86,8 @@ func stateIsReplaced(e *env) {
 	last := e.next(fast.Ready(), e.patience(), ruleState)
 	a.Events().Close() // which waits until every subscription has the event
 	e.silent("a newer state replaces one that is unread", slow.Disconnected())
-	if got := e.next(slow.Ready(), e.engine.Soon, ruleState); got.Seq != last.Seq {
-		e.broken("the newest state is the one that is unread", "number %d, want %d", got.Seq, last.Seq)
-	}
+	got := e.next(slow.Ready(), e.engine.Soon, ruleState)
+	e.brokenIf(got.Seq != last.Seq, "the newest state is the one that is unread", "number %d, want %d", got.Seq, last.Seq)
 }
 
 // factsAreNotLost ends many locks before anyone reads.
@@ -104,9 +100,7 @@ func factsAreNotLost(e *env) {
 		byTTL := e.holdKey(a, fmt.Sprintf("%sttl%02d", e.prefix, i))
 		byLoss := e.holdKey(a, fmt.Sprintf("%sloss%02d", e.prefix, i))
 		want[byTTL.Key()], want[byLoss.Key()] = byTTL, byLoss
-		if err := byTTL.Extend(time.Millisecond); err != nil {
-			e.Fatalf("%s: Extend: %v", e.rule, err)
-		}
+		e.noError(byTTL.Extend(time.Millisecond), ruleAnswers, "Extend")
 	}
 	losses := expired
 	if e.engine.NeverExpires {
@@ -129,9 +123,8 @@ func factsAreNotLost(e *env) {
 			for i := range n {
 				event := e.next(ch, e.engine.Soon, fmt.Sprintf("%s (%v, %d of %d read)", ruleFacts, kind, i, n))
 				lock := want[event.Key]
-				if lock == nil || seen[event.Key] || event.Kind != kind || event.Err != lock.Err() || event.Seq <= last {
-					e.broken(ruleFacts, "%+v, after number %d", event, last)
-				}
+				e.brokenIf(lock == nil || seen[event.Key] || event.Kind != kind || event.Err != lock.Err() || event.Seq <= last,
+					ruleFacts, "%+v, after number %d", event, last)
 				seen[event.Key], last = true, event.Seq
 			}
 		}
@@ -149,11 +142,9 @@ func eventsNameTheLock(e *env) {
 		began := time.Now()
 		e.ways(a, probe)[name](lock)
 		event := e.next(ch, e.engine.Soon, ruleFacts)
-		if event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
-			event.Err != lock.Err() || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
-			e.broken("an event says which lock ended, when and why", "%+v; the lock: %q, %q, %v, %v",
-				event, lock.Key(), lock.Owner(), lock.Token(), lock.Err())
-		}
+		e.brokenIf(event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
+			event.Err != lock.Err() || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()), "an event says which lock ended, when and why", "%+v; the lock: %q, %q, %v, %v",
+			event, lock.Key(), lock.Owner(), lock.Token(), lock.Err())
 	}
 	e.release(e.hold(a))
 	time.Sleep(e.engine.Lease / 20)
@@ -169,9 +160,8 @@ func onlyOwnAndFromNow(e *env) {
 	defer other.Close()
 	lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
 	e.ends(lock, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
-	if event := e.next(mine.TTLExpired(), e.engine.Soon, ruleFacts); event.Key != e.key {
-		e.broken("a subscription reports what happens after it was opened", "%+v", event)
-	}
+	event := e.next(mine.TTLExpired(), e.engine.Soon, ruleFacts)
+	e.brokenIf(event.Key != e.key, "a subscription reports what happens after it was opened", "%+v", event)
 	time.Sleep(e.engine.Lease / 20)
 	e.silent("a client receives events of its own locks only", other.TTLExpired(), other.Lost())
 }
@@ -181,9 +171,7 @@ func closeEndsTheSubscription(e *env) {
 	a := e.client()
 	ended := func(events *holdfast.Events) {
 		e.Helper()
-		if !isClosed(events.Done()) {
-			e.broken(rule, "Done is open")
-		}
+		e.brokenIf(!isClosed(events.Done()), rule, "Done is open")
 		// A closed channel would make a select over it spin.
 		e.silent(rule, events.Ready(), events.Disconnected(), events.TTLExpired(), events.Lost())
 	}
@@ -192,9 +180,7 @@ func closeEndsTheSubscription(e *env) {
 		lock := e.holdKey(a, fmt.Sprint(e.prefix, i), holdfast.WithTTL(time.Millisecond))
 		e.ends(lock, e.engine.Soon, "a TTL ends a lock", holdfast.ErrTTLExpired)
 	}
-	if isClosed(first.Done()) {
-		e.broken("a subscription lasts until it is closed", "Done is closed")
-	}
+	e.brokenIf(isClosed(first.Done()), "a subscription lasts until it is closed", "Done is closed")
 	first.Close()
 	first.Close()
 	ended(first)

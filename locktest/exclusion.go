@@ -27,10 +27,9 @@ const ruleOne = "at most one grant of a key is live"
 func oneHolder(e *env) {
 	a, b, lock := e.held()
 	held := e.isHeld(b, e.key, ruleOne)
-	if h := held.Holder; h.Owner != a.Owner() || h.Token != lock.Token() {
-		e.broken("TryAcquire reports the holder of the key", "it reports %q, token %v, want %q, token %v",
-			h.Owner, h.Token, a.Owner(), lock.Token())
-	}
+	h := held.Holder
+	e.brokenIf(h.Owner != a.Owner() || h.Token != lock.Token(), "TryAcquire reports the holder of the key", "it reports %q, token %v, want %q, token %v",
+		h.Owner, h.Token, a.Owner(), lock.Token())
 	e.release(lock)
 	lock = e.takes(b, e.key, "a key that was released is free")
 	e.isHeld(a, e.key, ruleOne)
@@ -115,9 +114,8 @@ func oneHolderAmongMany(e *env) {
 		})
 	}
 	wg.Wait()
-	if n := int(grants.Load()); n != rounds*2*len(clients) && !e.Failed() {
-		e.broken("every waiter is served", "%d grants, want %d", n, rounds*2*len(clients))
-	}
+	n := int(grants.Load())
+	e.brokenIf(n != rounds*2*len(clients) && !e.Failed(), "every waiter is served", "%d grants, want %d", n, rounds*2*len(clients))
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }
 
@@ -155,18 +153,13 @@ func inspectNamesTheHolder(e *env) {
 	const rule = "Inspect says who holds a key"
 	a, b := e.client(), e.client()
 	info, err := b.Inspect(e.soon(), e.key)
-	if err != nil || info.Held || info.Key != e.key || info.Token != 0 || info.Grant != "" {
-		e.broken(rule, "for a key that nobody holds: %+v, %v", info, err)
-	}
+	e.brokenIf(err != nil || info.Held || info.Key != e.key || info.Token != 0 || info.Grant != "",
+		rule, "for a key that nobody holds: %+v, %v", info, err)
 	lock := e.hold(a, holdfast.WithOwner("the owner"), holdfast.WithData([]byte("the\x00data")))
 	info, err = b.Inspect(e.soon(), e.key)
-	if err != nil {
-		e.broken(rule, "%v", err)
-	}
-	if !info.Held || info.Key != e.key || info.Owner != "the owner" || info.Token != lock.Token() ||
-		string(info.Data) != "the\x00data" || info.Grant == "" {
-		e.broken(rule, "%+v; the lock has owner %q, token %v", info, lock.Owner(), lock.Token())
-	}
+	e.noError(err, rule)
+	e.brokenIf(!info.Held || info.Key != e.key || info.Owner != "the owner" || info.Token != lock.Token() ||
+		string(info.Data) != "the\x00data" || info.Grant == "", rule, "%+v; the lock has owner %q, token %v", info, lock.Owner(), lock.Token())
 	e.release(lock)
 	if info, err := b.Inspect(e.soon(), e.key); err != nil || info.Held {
 		e.broken(rule, "after the release: %+v, %v", info, err)
@@ -179,9 +172,7 @@ func inspectSaysSinceWhen(e *env) {
 	a, b := e.client(), e.client()
 	inspect := func() holdfast.Info {
 		info, err := a.Inspect(e.soon(), e.key)
-		if err != nil || !info.Held {
-			e.broken("Inspect says who holds a key", "%+v, %v", info, err)
-		}
+		e.brokenIf(err != nil || !info.Held, "Inspect says who holds a key", "%+v, %v", info, err)
 		return info
 	}
 	first := e.hold(a)
@@ -196,9 +187,7 @@ func inspectSaysSinceWhen(e *env) {
 	earlier := before.Since
 	if len(before.Queue) > 0 {
 		earlier = before.Queue[0].Since
-		if !after.QueuedAt.Equal(earlier) {
-			e.broken(rule, "it waited from %v on, but was queued at %v", earlier, after.QueuedAt)
-		}
+		e.brokenIf(!after.QueuedAt.Equal(earlier), rule, "it waited from %v on, but was queued at %v", earlier, after.QueuedAt)
 	}
 	const rounding = 2 * time.Millisecond
 	switch {
@@ -236,9 +225,8 @@ func inspectSetsEveryField(e *env) {
 	check := func(described any) {
 		v := reflect.ValueOf(described)
 		for _, field := range reflect.VisibleFields(v.Type()) {
-			if v.FieldByIndex(field.Index).IsZero() != slices.Contains(unset, field.Name) {
-				e.broken(rule, "%s of %+v", field.Name, described)
-			}
+			e.brokenIf(v.FieldByIndex(field.Index).IsZero() != slices.Contains(unset, field.Name),
+				rule, "%s of %+v", field.Name, described)
 		}
 	}
 	check(info)
@@ -266,9 +254,7 @@ func listNamesAllHolders(e *env) {
 	for prefix, want := range map[string]int{"": 5, "in/": 4, "in/2": 2, "out": 0, "in%": 1} {
 		seen := make(map[string]bool)
 		for info, err := range b.List(e.soon(), e.prefix+prefix) {
-			if err != nil {
-				e.broken(rule, "prefix %q: %v", prefix, err)
-			}
+			e.brokenIf(err != nil, rule, "prefix %q: %v", prefix, err)
 			if !info.Held {
 				continue // a key with waiters only, or a released one: allowed, if not useful
 			}
@@ -277,9 +263,7 @@ func listNamesAllHolders(e *env) {
 			}
 			seen[info.Key] = true
 		}
-		if len(seen) != want {
-			e.broken(rule, "prefix %q: %d keys, want %d", prefix, len(seen), want)
-		}
+		e.brokenIf(len(seen) != want, rule, "prefix %q: %d keys, want %d", prefix, len(seen), want)
 	}
 	for range b.List(e.soon(), e.prefix) {
 		break // leaving the loop early leaves nothing behind

@@ -12,9 +12,7 @@ import (
 func (e *env) takes(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.Lock {
 	e.Helper()
 	lock, err := c.TryAcquire(e.soon(), key, opts...)
-	if err != nil {
-		e.broken(rule, "TryAcquire(%q): %v", key, err)
-	}
+	e.brokenIf(err != nil, rule, "TryAcquire(%q): %v", key, err)
 	return e.granted(key, lock)
 }
 
@@ -52,32 +50,23 @@ func (e *env) isHeld(c *Client, key, rule string, opts ...holdfast.Option) *hold
 		e.broken(rule, "TryAcquire(%q) was granted, token %v", key, lock.Token())
 	}
 	var held *holdfast.HeldError
-	if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) || held.Key != key {
-		e.broken("TryAcquire of a key that is held fails with a HeldError for it", "TryAcquire(%q): %v", key, err)
-	}
+	e.brokenIf(!errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) || held.Key != key,
+		"TryAcquire of a key that is held fails with a HeldError for it", "TryAcquire(%q): %v", key, err)
 	return held
 }
 
 // isLive insists that a lock is live, by its own account and by the engine's.
 func (e *env) isLive(lock *holdfast.Lock, rule string) {
 	e.Helper()
-	if err := lock.Err(); err != nil {
-		e.broken(rule, "Err: %v", err)
-	}
-	if isClosed(lock.Done()) {
-		e.broken(rule, "Done is closed")
-	}
-	if err := lock.Verify(e.soon()); err != nil {
-		e.broken(rule, "Verify: %v", err)
-	}
+	e.noError(lock.Err(), rule, "Err")
+	e.brokenIf(isClosed(lock.Done()), rule, "Done is closed")
+	e.noError(lock.Verify(e.soon()), rule, "Verify")
 }
 
 // ends insists that a lock ends within d, for one of the causes.
 func (e *env) ends(lock *holdfast.Lock, d time.Duration, rule string, causes ...error) {
 	e.Helper()
-	if !e.closes(lock.Done(), d) {
-		e.broken(rule, "Done is open after %v more; Err: %v", d, lock.Err())
-	}
+	e.brokenIf(!e.closes(lock.Done(), d), rule, "Done is open after %v more; Err: %v", d, lock.Err())
 	e.endedBy(lock, rule, causes...)
 }
 

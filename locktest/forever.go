@@ -18,9 +18,7 @@ func (e *env) newer(next, earlier holdfast.Token, rule string) {
 	e.Helper()
 	switch {
 	case e.engine.Tokenless:
-		if next != 0 || earlier != 0 {
-			e.broken("an engine without tokens gives 0", "%v after %v", next, earlier)
-		}
+		e.brokenIf(next != 0 || earlier != 0, "an engine without tokens gives 0", "%v after %v", next, earlier)
 	case next <= earlier:
 		e.refuted(rule, "%v after %v", next, earlier)
 	}
@@ -33,9 +31,8 @@ func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 	if err := lock.Err(); err != nil || isClosed(lock.Done()) {
 		e.broken(ruleForever, "its lock has ended: %v", err)
 	}
-	if left := time.Until(lock.Deadline()); left < e.engine.Lease {
-		e.broken("without a lease the Deadline is far away", "it is %v from now", left)
-	}
+	left := time.Until(lock.Deadline())
+	e.brokenIf(left < e.engine.Lease, "without a lease the Deadline is far away", "it is %v from now", left)
 }
 
 // keptFrom insists that c does not get a key, even after a lease.
@@ -59,9 +56,7 @@ func (e *env) breaks(c *Client, key string) {
 	if err == nil {
 		err = c.Break(e.soon(), info)
 	}
-	if err != nil {
-		e.broken("Break removes the grant that its Info describes", "%v", err)
-	}
+	e.noError(err, "Break removes the grant that its Info describes")
 }
 
 // inherits has c take over the key of a silent holder: after its lease or, without one, after a break.
@@ -73,9 +68,7 @@ func (e *env) inherits(c *Client, key string) *holdfast.Lock {
 	e.keptFrom(c, key)
 	e.breaks(c, key)
 	lock, err := c.Acquire(e.within(e.handOver()), key)
-	if err != nil {
-		e.broken(ruleFreed, "Acquire(%q): %v", key, err)
-	}
+	e.brokenIf(err != nil, ruleFreed, "Acquire(%q): %v", key, err)
 	return lock
 }
 
@@ -89,14 +82,10 @@ func (e *env) keepsForever(a *Client, silence, speak func()) {
 	e.outlasts(b, kept)
 	e.breaks(b, broken.Key())
 	next, err := b.Acquire(e.within(e.handOver()), broken.Key())
-	if err != nil {
-		e.broken(ruleFreed, "Acquire: %v", err)
-	}
+	e.noError(err, ruleFreed, "Acquire")
 	speak()
 	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken learns of it when it can be reached again", holdfast.ErrBroken)
-	if err := kept.Verify(e.within(e.patience())); err != nil {
-		e.broken(ruleForever, "Verify: %v", err)
-	}
+	e.noError(kept.Verify(e.within(e.patience())), ruleForever, "Verify")
 	e.isLive(next, ruleOne)
 	e.newer(next.Token(), broken.Token(), "the next grant has a greater token")
 	e.release(next)

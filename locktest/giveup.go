@@ -36,9 +36,7 @@ func (w *waiter) gone(waitedFor ...error) {
 	cause := errors.New("the caller went home")
 	w.cancel(cause)
 	err := w.fails(w.e.engine.Soon, ruleAtOnce)
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
-		w.e.broken(ruleSays, "%v, want context.Canceled and its cause", err)
-	}
+	w.e.brokenIf(!errors.Is(err, context.Canceled) || !errors.Is(err, cause), ruleSays, "%v, want context.Canceled and its cause", err)
 	for _, want := range waitedFor {
 		if errors.Is(err, want) {
 			return
@@ -53,9 +51,7 @@ func cancelWhileWaiting(e *env) {
 	quits := e.wait(b).waits(a, e.key, 1)
 	stays := e.wait(c).waits(a, e.key, 2)
 	quits.gone(holdfast.ErrHeld)
-	if e.engine.Ordered {
-		e.queued(a, e.key, 1)
-	}
+	e.queued(a, e.key, 1)
 	stays.stillWaits(ruleOne)
 	e.isLive(lock, ruleOne)
 	e.release(lock)
@@ -73,12 +69,10 @@ func cancelWhileDisconnected(e *env) {
 	try := e.within(e.engine.Lease / 4)
 	began := time.Now()
 	_, err := a.TryAcquire(try, e.key)
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-		e.broken(ruleSays, "TryAcquire: %v, want DeadlineExceeded and ErrDisconnected", err)
-	}
-	if late := time.Since(began) - e.engine.Lease/4; late > e.engine.Soon {
-		e.broken(ruleAtOnce, "it took %v more", late)
-	}
+	e.brokenIf(!errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected),
+		ruleSays, "TryAcquire: %v, want DeadlineExceeded and ErrDisconnected", err)
+	late := time.Since(began) - e.engine.Lease/4
+	e.brokenIf(late > e.engine.Soon, ruleAtOnce, "it took %v more", late)
 	a.Heal()
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
@@ -91,12 +85,9 @@ func tryWhileDisconnected(e *env) {
 	a.Cut()
 	began := time.Now()
 	_, err := a.TryAcquire(e.ctx, e.key)
-	if !errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld) {
-		e.broken(ruleAway, "%v, want ErrDisconnected", err)
-	}
-	if took := time.Since(began); took > e.engine.Lease*3/2+e.engine.Soon {
-		e.broken(ruleAway, "it took %v", took)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld), ruleAway, "%v, want ErrDisconnected", err)
+	took := time.Since(began)
+	e.brokenIf(took > e.engine.Lease*3/2+e.engine.Soon, ruleAway, "it took %v", took)
 	a.Heal()
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
@@ -132,9 +123,7 @@ func cancelAtAnyMoment(e *env) {
 		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
 		go w.cancel(nil)
 		e.release(lock)
-		if !e.closes(w.done, e.engine.Soon) {
-			e.broken(ruleAtOnce, "round %d", i)
-		}
+		e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "round %d", i)
 		if w.err == nil {
 			e.isLive(w.lock, "a grant that Acquire returns is valid")
 			e.release(w.lock)
@@ -159,9 +148,7 @@ func cancelledBefore(e *env) {
 			return nil
 		}),
 	} {
-		if !errors.Is(err, context.Canceled) {
-			e.broken("a ctx that has ended ends the call", "%s: %v", name, err)
-		}
+		e.brokenIf(!errors.Is(err, context.Canceled), "a ctx that has ended ends the call", "%s: %v", name, err)
 	}
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
@@ -171,9 +158,7 @@ func ctxBoundsOnlyTheWait(e *env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	lock, err := a.Acquire(ctx, e.key)
 	cancel()
-	if err != nil {
-		e.Fatalf("%s: Acquire: %v", e.rule, err)
-	}
+	e.noError(err, ruleAnswers, "Acquire")
 	time.Sleep(e.engine.Lease)
 	e.isLive(lock, "ctx bounds the wait, never the hold")
 }
@@ -186,19 +171,11 @@ func waitElapses(e *env) {
 	_, err := b.Acquire(e.ctx, e.key, holdfast.WithWait(wait))
 	took := time.Since(began)
 	var held *holdfast.HeldError
-	if !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
-		e.broken(rule, "%v", err)
-	}
-	if held.Holder.Owner != a.Owner() || held.Holder.Token != lock.Token() {
-		e.broken(rule, "it names %+v", held.Holder)
-	}
-	if took < wait || took > wait+e.engine.Soon {
-		e.broken("WithWait bounds the wait", "%v, after %v", wait, took)
-	}
+	e.brokenIf(!errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded), rule, "%v", err)
+	e.brokenIf(held.Holder.Owner != a.Owner() || held.Holder.Token != lock.Token(), rule, "it names %+v", held.Holder)
+	e.brokenIf(took < wait || took > wait+e.engine.Soon, "WithWait bounds the wait", "%v, after %v", wait, took)
 	_, err = b.AcquireAny(e.ctx, []string{e.key}, holdfast.WithWait(wait))
-	if !errors.As(err, &held) {
-		e.broken(rule, "AcquireAny: %v", err)
-	}
+	e.brokenIf(!errors.As(err, &held), rule, "AcquireAny: %v", err)
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 	e.release(e.holdWithin(e.engine.Soon, b, e.key, holdfast.WithWait(e.engine.Soon)))
@@ -211,9 +188,8 @@ func retryEnds(e *env) {
 	retry := holdfast.WithRetry(holdfast.Retry{Attempts: 2, Initial: time.Millisecond})
 	began := time.Now()
 	_, err := a.Acquire(e.ctx, e.key, retry)
-	if !errors.Is(err, holdfast.ErrDisconnected) || e.ctx.Err() != nil {
-		e.broken("Acquire fails with the engine's error when its Retry ends", "%v, after %v", err, time.Since(began))
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrDisconnected) || e.ctx.Err() != nil,
+		"Acquire fails with the engine's error when its Retry ends", "%v, after %v", err, time.Since(began))
 	a.Heal()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	e.release(e.holdWithin(e.patience(), a, e.key))
@@ -226,9 +202,7 @@ func acquireAnyGivesUp(e *env) {
 		e.holdKey(a, keys[i], holdfast.WithOwner(fmt.Sprint("owner", i)))
 	}
 	_, err := b.AcquireAny(e.soon(), keys)
-	if !errors.Is(err, holdfast.ErrHeld) {
-		e.broken("AcquireAny fails with ErrHeld if no key is free", "%v", err)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrHeld), "AcquireAny fails with ErrHeld if no key is free", "%v", err)
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Delay: func(failed int) (time.Duration, bool) {
@@ -237,12 +211,8 @@ func acquireAnyGivesUp(e *env) {
 		}
 		return time.Millisecond, true
 	}}))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
-		e.broken(ruleSays, "AcquireAny: %v", err)
-	}
+	e.brokenIf(!errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld), ruleSays, "AcquireAny: %v", err)
 	for _, key := range keys {
-		if e.engine.Ordered {
-			e.queued(a, key, 0) // AcquireAny never joins a queue
-		}
+		e.queued(a, key, 0) // AcquireAny never joins a queue
 	}
 }

@@ -32,9 +32,7 @@ func closeLeavesNoGoroutine(e *env) {
 		ctx, cancel := context.WithCancel(e.ctx)
 		defer cancel()
 		for _, err := range a.Observe(ctx, e.key) {
-			if err != nil {
-				e.broken("Observe tells the present state", "%v", err)
-			}
+			e.noError(err, "Observe tells the present state")
 			break
 		}
 		e.release(lock)
@@ -47,9 +45,7 @@ func closeLeavesNoGoroutine(e *env) {
 	waits.cancel(nil)
 	waits.fails(e.engine.Soon, ruleAtOnce)
 	labelled(func() {
-		if err := a.Close(e.within(e.patience())); err != nil {
-			e.broken("Close returns nil once everything is confirmed", "%v", err)
-		}
+		e.noError(a.Close(e.within(e.patience())), "Close returns nil once everything is confirmed")
 	})
 	s.end()
 	var left string

@@ -57,15 +57,11 @@ func (e *env) refused(err error, field, what string) {
 	e.Helper()
 	const rule = "bad input is refused with an error that matches ErrInvalid and names the field and the limit"
 	var invalid *holdfast.InvalidError
-	if !errors.Is(err, holdfast.ErrInvalid) || !errors.As(err, &invalid) {
-		e.broken(rule, "%s: %v", what, err)
-	}
-	if invalid.Field != field || invalid.Reason == "" {
-		e.broken(rule, "%s: field %q, want %q; reason %q", what, invalid.Field, field, invalid.Reason)
-	}
-	if n := len(err.Error()); n > 4*holdfast.MaxKey {
-		e.broken("an error about a key of any size is readable", "%s: it has %d bytes", what, n)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrInvalid) || !errors.As(err, &invalid), rule, "%s: %v", what, err)
+	e.brokenIf(invalid.Field != field || invalid.Reason == "",
+		rule, "%s: field %q, want %q; reason %q", what, invalid.Field, field, invalid.Reason)
+	n := len(err.Error())
+	e.brokenIf(n > 4*holdfast.MaxKey, "an error about a key of any size is readable", "%s: it has %d bytes", what, n)
 }
 
 // badKeys tries bad keys on a client that is cut off: they are refused at once, and nothing is sent.
@@ -110,9 +106,7 @@ func badPrefixes(e *env) {
 			n++
 			e.refused(err, "prefix", "List, "+what)
 		}
-		if n != 1 {
-			e.broken("List yields its error once, and last", "%s: %d pairs", what, n)
-		}
+		e.brokenIf(n != 1, "List yields its error once, and last", "%s: %d pairs", what, n)
 	}
 }
 
@@ -172,9 +166,7 @@ func whatIsAllowedWorks(e *env) {
 		e.prefix + "lock-0000000001", e.prefix + "_c_0",
 	} {
 		lock := e.holdKey(a, key)
-		if e.isHeld(b, key, ruleOne).Holder.Key != key {
-			e.broken("a valid key comes back unchanged", "%q", key)
-		}
+		e.brokenIf(e.isHeld(b, key, ruleOne).Holder.Key != key, "a valid key comes back unchanged", "%q", key)
 		e.release(lock)
 		e.leavesNothing(key, e.engine.Soon, ruleNothing)
 	}
@@ -188,9 +180,8 @@ func whatIsAllowedWorks(e *env) {
 
 func defaultOwnersDiffer(e *env) {
 	a, b := e.client(), e.client()
-	if a.Owner() == "" || a.Owner() == b.Owner() {
-		e.broken("the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
-	}
+	e.brokenIf(a.Owner() == "" || a.Owner() == b.Owner(),
+		"the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
 	if got := e.hold(a).Owner(); got != a.Owner() {
 		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, a.Owner())
 	}
@@ -199,9 +190,7 @@ func defaultOwnersDiffer(e *env) {
 		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, "named")
 	}
 	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
-	if holder.Owner != "named" {
-		e.broken("the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
-	}
+	e.brokenIf(holder.Owner != "named", "the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
 }
 
 // badSharing asks a client that is cut off to share a key in ways that make no sense, or at all where the engine

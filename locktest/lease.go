@@ -39,13 +39,11 @@ func renewedWhileHeld(e *env) {
 	for range 4 {
 		time.Sleep(e.engine.Lease / 2)
 		e.isLive(lock, ruleRenewed)
-		if left := time.Until(lock.Deadline()); left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires {
-			e.broken("Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
-		}
+		left := time.Until(lock.Deadline())
+		e.brokenIf(left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires,
+			"Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
 	}
-	if !e.engine.NeverExpires && !lock.Deadline().After(first) {
-		e.broken(ruleRenewed, "Deadline has not moved from %v", first)
-	}
+	e.brokenIf(!e.engine.NeverExpires && !lock.Deadline().After(first), ruleRenewed, "Deadline has not moved from %v", first)
 	e.isHeld(b, e.key, ruleOne)
 }
 
@@ -61,9 +59,7 @@ func (e *env) survives(lock *holdfast.Lock, silence, speak func(), what string) 
 		silence()
 		time.Sleep(e.engine.Lease / 8)
 		speak()
-		if err := lock.Verify(e.within(e.engine.Lease)); err != nil {
-			e.broken(what+" that is shorter than the lease costs nothing", "Verify: %v", err)
-		}
+		e.noError(lock.Verify(e.within(e.engine.Lease)), what+" that is shorter than the lease costs nothing", "Verify")
 	}
 	time.Sleep(e.engine.Lease)
 	e.isLive(lock, ruleRenewed)
@@ -120,16 +116,12 @@ func deadlineIsKept(e *env) {
 	}
 	time.Sleep(e.engine.Lease / 8) // replies on their way have arrived
 	deadline := lock.Deadline()
-	if lock.Err() != nil {
-		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "%v", lock.Err())
-	}
+	e.brokenIf(lock.Err() != nil, "a lock lives on while the engine cannot be reached, until its Deadline", "%v", lock.Err())
 	e.ends(lock, time.Until(deadline)+e.engine.Soon, ruleAlone, expired...)
-	if early := time.Until(deadline); early > 0 {
-		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "it ended %v before", early)
-	}
-	if after := lock.Deadline(); after.After(deadline) {
-		e.broken("the Deadline of a lock that has ended does not move", "it moved by %v", after.Sub(deadline))
-	}
+	early := time.Until(deadline)
+	e.brokenIf(early > 0, "a lock lives on while the engine cannot be reached, until its Deadline", "it ended %v before", early)
+	after := lock.Deadline()
+	e.brokenIf(after.After(deadline), "the Deadline of a lock that has ended does not move", "it moved by %v", after.Sub(deadline))
 }
 
 func sessionThatExpired(e *env) {
@@ -289,15 +281,11 @@ func suspendIsNoticed(e *env) {
 	a.Jump(e.engine.Lease)
 	within := max(e.engine.Lease/2, 3*time.Second/2)
 	if e.engine.NeverExpires {
-		if e.closes(work, within) {
-			e.broken("a suspend ends no lock without a lease", "Err: %v", lock.Err())
-		}
+		e.brokenIf(e.closes(work, within), "a suspend ends no lock without a lease", "Err: %v", lock.Err())
 		return
 	}
 	const rule = "a suspend past the deadline ends the work within a second of the return, without a call"
-	if !e.closes(work, within) {
-		e.broken(rule, "the context is live %v later", within)
-	}
+	e.brokenIf(!e.closes(work, within), rule, "the context is live %v later", within)
 	e.endedBy(lock, rule, holdfast.ErrClockJump)
 }
 
@@ -314,9 +302,7 @@ func verifyAsksTheEngine(e *env) {
 	a.Cut()
 	e.breaks(b, e.key)
 	a.Heal()
-	if err := lock.Verify(e.within(e.engine.Lease)); !errors.Is(err, holdfast.ErrLost) {
-		e.broken("Verify asks the engine and finds a loss that was not yet reported", "%v", err)
-	}
+	e.failsWith(lock.Verify(e.within(e.engine.Lease)), holdfast.ErrLost, "Verify asks the engine and finds a loss that was not yet reported")
 	e.endedBy(lock, "a loss that Verify finds ends the lock", append(expired, holdfast.ErrBroken)...)
 }
 
@@ -345,18 +331,13 @@ func doEndsWithTheLock(e *env) {
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, lock)
-		if isClosed(ended) {
-			e.broken(ruleForever, "the ctx of fn has ended")
-		}
+		e.brokenIf(isClosed(ended), ruleForever, "the ctx of fn has ended")
 		e.breaks(b, e.key)
 		a.Heal()
 	}
-	if !e.closes(ended, e.handOver()) {
-		e.broken(rule, "the ctx of fn goes on")
-	}
-	if !errors.Is(cause, holdfast.ErrLost) || !errors.Is(cause, lock.Err()) {
-		e.broken(rule, "the cause of ctx is %v, Err of the lock %v", cause, lock.Err())
-	}
+	e.brokenIf(!e.closes(ended, e.handOver()), rule, "the ctx of fn goes on")
+	e.brokenIf(!errors.Is(cause, holdfast.ErrLost) || !errors.Is(cause, lock.Err()),
+		rule, "the cause of ctx is %v, Err of the lock %v", cause, lock.Err())
 	a.Heal()
 	if err := receive(e, result, e.patience(), rule, "Do has not returned"); !errors.Is(err, holdfast.ErrLost) {
 		e.broken(rule, "Do returned %v", err)

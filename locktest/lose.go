@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -125,9 +124,9 @@ func acquireLoses(fate Fate) func(e *env) {
 				e.broken("what is lost is sent again", "%s: %v", what, err)
 				return
 			}
-			if took := time.Since(sent); took > e.engine.Lease*3/4 {
-				e.broken("nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
-			}
+			took := time.Since(sent)
+			e.brokenIf(took > e.engine.Lease*3/4,
+				"nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
 			e.owns(lock, probe)
 			e.releaseInTime(lock, what)
 			a.Lose(nil) // what is sent from now on does not count
@@ -194,9 +193,8 @@ func lateReplyRenewsNoLonger(e *env) {
 		lock := e.holdWithin(e.patience(), a, e.key)
 		next := e.handsOver(lock, b, silence, ruleExpires, ruleSending)
 		e.endedBy(lock, ruleAlone, expired...)
-		if late := lock.Deadline().Sub(sent.Add(e.engine.Lease)); late > 0 {
-			e.broken(ruleSending, "message %d was the last to arrive: the Deadline was %v later than that", n, late)
-		}
+		late := lock.Deadline().Sub(sent.Add(e.engine.Lease))
+		e.brokenIf(late > 0, ruleSending, "message %d was the last to arrive: the Deadline was %v later than that", n, late)
 		a.Heal()
 		e.isLive(next, ruleOne)
 		e.release(next)
@@ -218,19 +216,14 @@ func lateReplyGrantsNoLonger(e *env) {
 			return last || isClosed(w.done)
 		})
 		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && last && !e.engine.NeverExpires {
-			if late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease)); late > 0 {
-				e.broken(ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
-			}
+			late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease))
+			e.brokenIf(late > 0, ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
 		}
 		w.cancel(nil)
 		a.Heal()
-		if !e.closes(w.done, e.engine.Soon) {
-			e.broken(ruleAtOnce, "message %d", n)
-		}
+		e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "message %d", n)
 		if w.err == nil {
-			if err := w.lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-				e.broken(ruleRetries, "%v", err)
-			}
+			e.mayFail(w.lock.Release(e.within(e.patience())), holdfast.ErrLost, ruleRetries)
 		}
 		e.leavesNothing(e.key, e.patience(), ruleNothing)
 		if !met() {
@@ -261,9 +254,7 @@ func otherRepliesRenewNothing(e *env) {
 	}
 	a.Heal()
 	if !isClosed(w.done) {
-		if err := lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken(ruleRetries, "%v", err)
-		}
+		e.mayFail(lock.Release(e.within(e.patience())), holdfast.ErrLost, ruleRetries)
 	}
 	next := w.granted(e.handOver(), ruleExpires)
 	if !<-known {
@@ -288,7 +279,5 @@ func pausedClientSendsNothing(e *env) {
 	time.Sleep(e.engine.Lease)
 	n := sent.Load()
 	a.Resume()
-	if n > 0 {
-		e.broken("an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
-	}
+	e.brokenIf(n > 0, "an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
 }

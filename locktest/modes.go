@@ -84,9 +84,8 @@ func (e *env) mix(rule string, clients []*Client, workers, rounds int, choose fu
 		})
 	}
 	wg.Wait()
-	if got := int(grants.Load()); got != workers*rounds && !e.Failed() {
-		e.broken(ruleServed, "%d grants, want %d", got, workers*rounds)
-	}
+	got := int(grants.Load())
+	e.brokenIf(got != workers*rounds && !e.Failed(), ruleServed, "%d grants, want %d", got, workers*rounds)
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	return inside.most
 }
@@ -102,9 +101,9 @@ func otherModesExclude(e *env) {
 				continue
 			}
 			held := e.isHeld(b, e.key, ruleModes, want.option()).Holder
-			if got := modeOf(held.Shared, held.Limit); got != have {
-				e.broken("a HeldError has the mode of the holders", "a try of %s beside %s was told of %s", want, have, got)
-			}
+			got := modeOf(held.Shared, held.Limit)
+			e.brokenIf(got != have,
+				"a HeldError has the mode of the holders", "a try of %s beside %s was told of %s", want, have, got)
 		}
 		e.isLive(lock, "a refused try changes nothing")
 		e.release(lock)

@@ -45,9 +45,8 @@ func presentStateFirst(e *env) {
 	for _, c := range []*Client{a, b} {
 		first := e.observe(c, nil)
 		info, want := first.holds(lock, rulePresent), e.inspect(c)
-		if !alike(info, want) || info.Lease != want.Lease || !info.QueuedAt.Equal(want.QueuedAt) {
-			e.broken("what is told is what Inspect tells", "%+v, want %+v", info, want)
-		}
+		e.brokenIf(!alike(info, want) || info.Lease != want.Lease || !info.QueuedAt.Equal(want.QueuedAt),
+			"what is told is what Inspect tells", "%+v, want %+v", info, want)
 		if told := first.all(); len(told) != 1 {
 			e.broken(rulePresent, "%+v", told)
 		}
@@ -71,9 +70,7 @@ func eachHolderIsTold(e *env) {
 	}
 	lock := e.mine(a)
 	info := o.holds(lock, ruleEach)
-	if err := c.Break(e.soon(), info); err != nil {
-		e.broken("Break takes what Observe tells", "%v", err)
-	}
+	e.noError(c.Break(e.soon(), info), "Break takes what Observe tells")
 	o.last("the end of a grant that was broken is told", func(i holdfast.Info) bool { return !i.Held })
 }
 
@@ -147,9 +144,7 @@ func lastStateIsTold(e *env) {
 	for _, o := range []*observer{slow, fast, own} {
 		o.free(ruleLast)
 		for _, info := range o.all() {
-			if info.Held && !granted[info.Token] {
-				e.broken(ruleHolder, "nobody has had this grant: %+v", info)
-			}
+			e.brokenIf(info.Held && !granted[info.Token], ruleHolder, "nobody has had this grant: %+v", info)
 		}
 	}
 }
@@ -181,9 +176,8 @@ func goesOnOverOutages(e *env) {
 		b.Heal()
 		o.holds(lock, ruleGoesOn)
 		for _, info := range o.all()[told:] {
-			if !info.Stale && info.Token == before.Token() && info.Owner == before.Owner() {
-				e.broken(ruleStale, "the state before the outage is told as a new one: %+v", info)
-			}
+			e.brokenIf(!info.Stale && info.Token == before.Token() && info.Owner == before.Owner(),
+				ruleStale, "the state before the outage is told as a new one: %+v", info)
 		}
 	}
 	b.Cut()
@@ -263,9 +257,7 @@ func observeEndsWithCtx(e *env) {
 			e.broken(ruleEnds, "ctx had ended before: %+v, %v", info, err)
 		}
 	}
-	if n != 1 {
-		e.broken(ruleEnds, "ctx had ended before: %d pairs", n)
-	}
+	e.brokenIf(n != 1, ruleEnds, "ctx had ended before: %d pairs", n)
 	a.Cut()
 	cut := e.observe(a, nil)
 	e.settle()
@@ -298,9 +290,7 @@ func observeLeavesNothing(e *env) {
 	o.free(rulePresent)
 	lock := e.takes(b, e.key, "who observes a key is in nobody's way")
 	for info, err := range a.Observe(e.soon(), e.key) {
-		if err != nil {
-			e.broken(rulePresent, "%v", err)
-		}
+		e.noError(err, rulePresent)
 		if info.Held {
 			e.isHeld(a, e.key, ruleOne) // the body may call the client
 			break

@@ -89,9 +89,7 @@ func (o *observer) all() []holdfast.Info {
 	o.e.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.bad != "" {
-		o.e.broken("what is told is a state of the key, none is told twice in a row, and tokens rise", "%s", o.bad)
-	}
+	o.e.brokenIf(o.bad != "", "what is told is a state of the key, none is told twice in a row, and tokens rise", "%s", o.bad)
 	return o.told
 }
 
@@ -112,9 +110,8 @@ func (o *observer) last(rule string, cond func(holdfast.Info) bool) holdfast.Inf
 func (o *observer) stale(lock *holdfast.Lock, n int) {
 	o.e.Helper()
 	for _, info := range o.all()[n:] {
-		if !info.Stale || info.Token != lock.Token() || info.Owner != lock.Owner() {
-			o.e.broken(ruleStale, "a client that is cut off was told %+v", info)
-		}
+		o.e.brokenIf(!info.Stale || info.Token != lock.Token() || info.Owner != lock.Owner(),
+			ruleStale, "a client that is cut off was told %+v", info)
 	}
 }
 
@@ -144,11 +141,7 @@ func own() holdfast.Option { return holdfast.WithOwner(rand.Text()) }
 // ends insists that the loop ends within d, in an error.
 func (o *observer) ends(d time.Duration, want error) {
 	o.e.Helper()
-	if !o.e.closes(o.ended, d) {
-		o.e.broken(ruleEnds, "the loop goes on after %v", d)
-	}
+	o.e.brokenIf(!o.e.closes(o.ended, d), ruleEnds, "the loop goes on after %v", d)
 	o.all()
-	if !errors.Is(o.err, want) {
-		o.e.broken(ruleEnds, "%v, want %v", o.err, want)
-	}
+	o.e.brokenIf(!errors.Is(o.err, want), ruleEnds, "%v, want %v", o.err, want)
 }

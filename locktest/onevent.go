@@ -84,27 +84,21 @@ func eventsReportAcquisitions(e *env) {
 	e.closed(a, l)
 
 	starts, ends := l.of(holdfast.Started), l.of(outcomes...)
-	if len(starts) != len(attempts) || len(ends) != len(attempts) {
-		e.broken(ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, ends)
-	}
+	e.brokenIf(len(starts) != len(attempts) || len(ends) != len(attempts),
+		ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, ends)
 	for i, a := range attempts {
 		began, ended := starts[i], ends[i]
 		a.want.ID, a.want.Time, a.want.Seq = began.ID, began.Time, began.Seq
-		if began != a.want {
-			e.broken(ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
-		}
+		e.brokenIf(began != a.want, ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
 		want := a.want
 		want.Kind, want.Seq, want.Time = holdfast.Failed, ended.Seq, ended.Time
 		want.Took, want.Err = ended.Time.Sub(began.Time), a.err
 		if a.lock != nil {
 			want.Kind, want.Key, want.Token = holdfast.Granted, a.lock.Key(), a.lock.Token()
 		}
-		if ended != want {
-			e.broken(ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
-		}
-		if ended.Took < 0 || ended.Took > a.lasted {
-			e.broken(ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
-		}
+		e.brokenIf(ended != want, ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
+		e.brokenIf(ended.Took < 0 || ended.Took > a.lasted,
+			ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
 	}
 	if took := ends[2].Took; took < giveUp {
 		e.broken(ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, took)
@@ -136,9 +130,7 @@ func eventsReportPlaces(e *env) {
 	e.closed(a, l)
 	places := l.of(holdfast.Queued)
 	if !e.engine.Ordered {
-		if len(places) > 0 {
-			e.broken(rulePlace, "there is no queue; reported: %+v", places)
-		}
+		e.brokenIf(len(places) > 0, rulePlace, "there is no queue; reported: %+v", places)
 		return
 	}
 	first := make(map[uint64]bool)
@@ -156,9 +148,7 @@ func eventsReportPlaces(e *env) {
 			}
 		}
 	}
-	if len(first) != n {
-		e.broken(rulePlace, "%d waited; reported: %+v", n, places)
-	}
+	e.brokenIf(len(first) != n, rulePlace, "%d waited; reported: %+v", n, places)
 }
 
 func eventsReportEnds(e *env) {
@@ -183,21 +173,16 @@ func eventsReportEnds(e *env) {
 	e.closed(a, l)
 	for _, ending := range l.of(endings...) {
 		h, ok := holds[ending.Key]
-		if !ok {
-			e.broken(ruleEnding, "more than once, or of no hold: %+v", ending)
-		}
+		e.brokenIf(!ok, ruleEnding, "more than once, or of no hold: %+v", ending)
 		delete(holds, ending.Key)
 		err := h.lock.Err()
-		if ending.Owner != h.lock.Owner() || ending.Token != h.lock.Token() || ending.Err != err {
-			e.broken(ruleEnding, "%+v; the lock: %q, %v, %v", ending, h.lock.Owner(), h.lock.Token(), err)
-		}
+		e.brokenIf(ending.Owner != h.lock.Owner() || ending.Token != h.lock.Token() || ending.Err != err,
+			ruleEnding, "%+v; the lock: %q, %v, %v", ending, h.lock.Owner(), h.lock.Token(), err)
 		var lost *holdfast.LostError
-		if errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)) {
-			e.broken(ruleEnding, "a lock that was broken is reported without its cause: %v", ending.Err)
-		}
-		if ending.Took < h.least || ending.Took > h.most {
-			e.broken(ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Took)
-		}
+		e.brokenIf(errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)),
+			ruleEnding, "a lock that was broken is reported without its cause: %v", ending.Err)
+		e.brokenIf(ending.Took < h.least || ending.Took > h.most,
+			ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Took)
 	}
 	if len(holds) > 0 {
 		e.broken(ruleEnding, "not reported: %+v; reported: %+v", holds, l.of(endings...))
@@ -235,12 +220,9 @@ func eventsReportHeartbeats(e *env) {
 	e.closed(a, l)
 	for _, h := range l.of(holdfast.Heartbeat) {
 		sent := h.Time.Add(-h.Took)
-		if !slices.Contains(keys, h.Key) || h.Took < 0 {
-			e.broken(ruleHeartbeat, "%+v; they are for %q", h, keys)
-		}
-		if h.Err == nil && sent.After(cut) && h.Time.Before(healed) {
-			e.broken(ruleHeartbeat, "a heartbeat sent while the client was cut off renewed the lease: %+v", h)
-		}
+		e.brokenIf(!slices.Contains(keys, h.Key) || h.Took < 0, ruleHeartbeat, "%+v; they are for %q", h, keys)
+		e.brokenIf(h.Err == nil && sent.After(cut) && h.Time.Before(healed),
+			ruleHeartbeat, "a heartbeat sent while the client was cut off renewed the lease: %+v", h)
 	}
 	for _, key := range keys {
 		if beats(l, key, true) == 0 {
@@ -314,11 +296,8 @@ func onEventDelaysNothing(e *env) {
 	early := len(l.of(outcomes...))
 	close(goOn)
 	<-finished
-	if !inTime || early > 0 {
-		e.broken(ruleEventBlocks, "after %v: all done: %v; %d events came early", e.patience(), inTime, early)
-	}
+	e.brokenIf(!inTime || early > 0, ruleEventBlocks, "after %v: all done: %v; %d events came early", e.patience(), inTime, early)
 	e.closed(a, l)
-	if got := len(l.of(endings...)); got != n {
-		e.broken(ruleEnding, "%d holds, %d ends reported", n, got)
-	}
+	got := len(l.of(endings...))
+	e.brokenIf(got != n, ruleEnding, "%d holds, %d ends reported", n, got)
 }

@@ -49,15 +49,11 @@ func (e *env) line(holder *Client, n int) (waiters []*waiter, served func() []in
 func (e *env) inOrder(got, want []int) {
 	e.Helper()
 	if e.engine.Ordered {
-		if !slices.Equal(got, want) {
-			e.broken("first come, first served", "served %v, want %v", got, want)
-		}
+		e.brokenIf(!slices.Equal(got, want), "first come, first served", "served %v, want %v", got, want)
 		return
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		e.broken("every waiter is served in the end", "served %v, want %v in any order", got, want)
-	}
+	e.brokenIf(!slices.Equal(got, want), "every waiter is served in the end", "served %v, want %v in any order", got, want)
 }
 
 func order(e *env) { e.serves(5) }
@@ -72,9 +68,7 @@ func (e *env) serves(n int, quits ...int) {
 	for _, i := range quits {
 		waiters[i].gone(holdfast.ErrHeld)
 	}
-	if e.engine.Ordered {
-		e.queued(a, e.key, n-len(quits))
-	}
+	e.queued(a, e.key, n-len(quits))
 	e.release(lock)
 	var stayed []int
 	for i, w := range waiters {
@@ -141,10 +135,8 @@ func nobodyStarves(e *env) {
 	})
 	stop()
 	clients.Wait()
-	if !served {
-		e.broken("every waiter gets its turn, though others want the key again and again",
-			"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, patience*e.patience(), had, turns)
-	}
+	e.brokenIf(!served, "every waiter gets its turn, though others want the key again and again",
+		"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, patience*e.patience(), had, turns)
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }
 
@@ -170,9 +162,7 @@ func inspectShowsTheQueue(e *env) {
 	lock := e.hold(a, holdfast.WithOwner("holder"))
 	if !e.engine.Ordered {
 		info, err := a.Inspect(e.soon(), e.key)
-		if err != nil || len(info.Queue) != 0 {
-			e.broken("an engine without order shows no queue", "%+v, %v", info.Queue, err)
-		}
+		e.brokenIf(err != nil || len(info.Queue) != 0, "an engine without order shows no queue", "%+v, %v", info.Queue, err)
 		return
 	}
 	var want []string
@@ -180,13 +170,10 @@ func inspectShowsTheQueue(e *env) {
 		want = append(want, fmt.Sprint("owner", i))
 		e.wait(e.client(), holdfast.WithOwner(want[i]), holdfast.WithData([]byte(want[i]))).waits(a, e.key, i+1)
 	}
-	if got := e.queued(a, e.key, 3); !slices.Equal(got, want) {
-		e.broken("Inspect says who waits, the next one first", "%q, want %q", got, want)
-	}
+	got := e.queued(a, e.key, 3)
+	e.brokenIf(!slices.Equal(got, want), "Inspect says who waits, the next one first", "%q, want %q", got, want)
 	for info, err := range a.List(e.soon(), e.key) {
-		if err != nil || info.Owner != "holder" || len(info.Queue) != 3 {
-			e.broken("List and Inspect agree", "%+v, %v", info, err)
-		}
+		e.brokenIf(err != nil || info.Owner != "holder" || len(info.Queue) != 3, "List and Inspect agree", "%+v, %v", info, err)
 	}
 	e.release(lock)
 }
@@ -198,9 +185,7 @@ func acquireAnyTakesTheFirstFree(e *env) {
 	first := e.holdKey(a, keys[0])
 	for _, want := range keys[1:] {
 		lock, err := b.AcquireAny(e.soon(), keys)
-		if err != nil || lock.Key() != want {
-			e.broken(rule, "%v, %v; want %q", lock, err, want)
-		}
+		e.brokenIf(err != nil || lock.Key() != want, rule, "%v, %v; want %q", lock, err, want)
 		e.isHeld(a, want, ruleOne)
 	}
 	if lock, err := b.AcquireAny(e.soon(), keys); !errors.Is(err, holdfast.ErrHeld) {
@@ -208,9 +193,7 @@ func acquireAnyTakesTheFirstFree(e *env) {
 	}
 	time.AfterFunc(e.engine.Lease/10, func() { first.Release(e.within(e.engine.Soon)) })
 	lock, err := b.AcquireAny(e.within(e.patience()), keys, holdfast.WithWait(e.patience()))
-	if err != nil || lock.Key() != keys[0] {
-		e.broken("AcquireAny makes further passes while WithWait lasts", "%v, %v", lock, err)
-	}
+	e.brokenIf(err != nil || lock.Key() != keys[0], "AcquireAny makes further passes while WithWait lasts", "%v, %v", lock, err)
 }
 
 func acquireAnyShuffles(e *env) {
@@ -219,9 +202,7 @@ func acquireAnyShuffles(e *env) {
 	seen := make(map[string]bool)
 	for range 40 { // the odds of a single key are 1 to 8^39
 		lock, err := a.AcquireAny(e.soon(), keys, holdfast.WithRandomOrder())
-		if err != nil {
-			e.broken("AcquireAny takes a free key", "%v", err)
-		}
+		e.noError(err, "AcquireAny takes a free key")
 		seen[lock.Key()] = true
 		e.release(lock)
 		if len(seen) > 1 {

@@ -25,16 +25,13 @@ const ruleRetries = "Release retries until the engine has confirmed it"
 func (e *env) owns(lock *holdfast.Lock, probe *Client) {
 	e.Helper()
 	const rule = "the engine has the grant that Acquire returns"
-	if err := lock.Verify(e.within(e.patience())); err != nil {
-		e.broken(rule, "Verify: %v", err)
-	}
+	e.noError(lock.Verify(e.within(e.patience())), rule, "Verify")
 	var queue []holdfast.Waiter
 	// What came of a request that was repeated may be on its way out.
 	if !e.eventually(e.patience(), func() bool {
 		info, err := probe.Inspect(e.soon(), lock.Key())
-		if err != nil || !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
-			e.broken(rule, "token %v of %q; Inspect: %+v, %v", lock.Token(), lock.Owner(), info, err)
-		}
+		e.brokenIf(err != nil || !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner(),
+			rule, "token %v of %q; Inspect: %+v, %v", lock.Token(), lock.Owner(), info, err)
 		queue = info.Queue
 		return len(queue) == 0
 	}) {
@@ -57,9 +54,7 @@ func cutDuringAcquire(e *env) {
 		if i%2 == 0 {
 			e.owns(lock, probe)
 		}
-		if err := lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken(ruleRetries, "%v", err)
-		}
+		e.mayFail(lock.Release(e.within(e.patience())), holdfast.ErrLost, ruleRetries)
 		e.leavesNothing(e.key, e.handOver(), "a lost reply leaves no grant without a holder")
 	}
 }
@@ -74,9 +69,7 @@ func cutDuringRelease(e *env) {
 		a.Cut()
 		time.Sleep(e.engine.Lease / 20)
 		a.Heal()
-		if err := receive(e, released, e.patience(), ruleRetries, "it has not returned"); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken(ruleRetries, "%v", err)
-		}
+		e.mayFail(receive(e, released, e.patience(), ruleRetries, "it has not returned"), holdfast.ErrLost, ruleRetries)
 		e.leavesNothing(e.key, e.handOver(), "a lost reply to a release leaves nothing behind")
 	}
 }

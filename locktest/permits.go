@@ -48,9 +48,7 @@ func (e *env) allPermits(clients []*Client, n int, after string) {
 	var locks []*holdfast.Lock
 	for i := range n {
 		lock, err := clients[i%len(clients)].Acquire(e.within(e.patience()), e.key, holdfast.WithLimit(n))
-		if err != nil {
-			e.broken("no permit is lost", "after %s only %d of %d could be had: %v", after, i, n, err)
-		}
+		e.brokenIf(err != nil, "no permit is lost", "after %s only %d of %d could be had: %v", after, i, n, err)
 		locks = append(locks, lock)
 	}
 	for _, c := range clients {
@@ -65,9 +63,8 @@ func neverMoreNeverFewer(e *env) {
 	const n, rounds = 3, 5
 	clients := []*Client{e.client(), e.client()}
 	for _, lock := range e.permits(clients, n) {
-		if !lock.Shared() || lock.Limit() != n {
-			e.broken("a permit says of how many it is", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
-		}
+		e.brokenIf(!lock.Shared() || lock.Limit() != n,
+			"a permit says of how many it is", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
 		e.release(lock)
 	}
 	e.mix(ruleMost, clients, 3*n, rounds, func(int, int) mode { return "3" })
@@ -91,9 +88,7 @@ func anyHolderLetsTheNextIn(e *env) {
 			case "break":
 				for grant := range e.inspect(probe).Each() {
 					if grant.Token == locks[which].Token() && grant.Owner == locks[which].Owner() {
-						if err := probe.Break(e.soon(), grant); err != nil {
-							e.broken("Break ends the permit that it is given", "%v", err)
-						}
+						e.noError(probe.Break(e.soon(), grant), "Break ends the permit that it is given")
 						break
 					}
 				}
@@ -171,9 +166,7 @@ func givingUpKeepsThePermits(e *env) {
 			e.release(lock)
 		}
 		for _, w := range waiting {
-			if !e.closes(w.done, e.engine.Soon) {
-				e.broken(ruleAtOnce, "round %d", i)
-			}
+			e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "round %d", i)
 			if w.err == nil {
 				e.isLive(w.lock, "a grant that Acquire returns is valid")
 				e.release(w.lock)
@@ -205,9 +198,7 @@ func allPermitsTold(e *env) {
 	e.release(locks[1])
 	locks[1] = locks[2]
 	info := e.inspect(b)
-	if !info.Held || !info.Shared || info.Limit != n || len(info.Holders) != 2 {
-		e.broken(ruleAll, "%+v", info)
-	}
+	e.brokenIf(!info.Held || !info.Shared || info.Limit != n || len(info.Holders) != 2, ruleAll, "%+v", info)
 	i := 0
 	for grant := range info.Each() {
 		if grant.Token != locks[i].Token() || grant.Owner != locks[i].Owner() || grant.Limit != n {

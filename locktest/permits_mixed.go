@@ -74,9 +74,7 @@ func (s *schedule) end(i int) {
 	s.line = slices.Delete(s.line, i, i+1)
 	if !isClosed(r.done) {
 		r.cancel(nil)
-		if !s.closes(r.done, s.engine.Soon) {
-			s.broken(ruleAtOnce, "after %q", s.steps)
-		}
+		s.brokenIf(!s.closes(r.done, s.engine.Soon), ruleAtOnce, "after %q", s.steps)
 	}
 	if r.err == nil {
 		s.release(r.lock)
@@ -105,9 +103,7 @@ func (s *schedule) check() {
 	if !s.engine.Ordered {
 		want = entitled(got)
 	}
-	if !slices.Equal(got, want) {
-		s.broken(ruleModes, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))
-	}
+	s.brokenIf(!slices.Equal(got, want), ruleModes, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))
 	for _, r := range got {
 		s.isLive(r.lock, ruleOthers)
 	}

@@ -45,9 +45,7 @@ func reclaimsFromTheDead(e *env) {
 	old := e.hold(a, holdfast.WithOwner("worker"))
 	a.Cut()
 	lock, err := b.TryAcquire(e.within(e.engine.Lease/2), e.key, reclaim()...)
-	if err != nil {
-		e.broken(ruleReclaim+", without waiting for a dead lease", "%v", err)
-	}
+	e.noError(err, ruleReclaim+", without waiting for a dead lease")
 	if e.engine.NeverExpires {
 		if err := old.Err(); err != nil {
 			e.broken(ruleForever, "nothing has reached it, and Err is %v", err)
@@ -68,9 +66,7 @@ func reclaimsPlaces(e *env) {
 	young := e.wait(b, reclaim()...)
 	if e.engine.Ordered {
 		err := old.fails(e.engine.Soon, "WithReclaim removes contenders under the same owner name from the queue")
-		if !errors.Is(err, holdfast.ErrReclaimed) {
-			e.broken("a contender that was reclaimed fails with ErrReclaimed", "%v", err)
-		}
+		e.brokenIf(!errors.Is(err, holdfast.ErrReclaimed), "a contender that was reclaimed fails with ErrReclaimed", "%v", err)
 		e.queued(c, e.key, 1)
 	}
 	e.release(lock)
@@ -108,9 +104,8 @@ func sparesStrangers(e *env) {
 	same := e.holdKey(a, e.prefix+"another key", holdfast.WithOwner("worker"))
 	_, err := b.TryAcquire(e.soon(), e.key, reclaim()...)
 	var held *holdfast.HeldError
-	if !errors.As(err, &held) || held.Holder.Owner != "worker2" {
-		e.broken("WithReclaim touches no hold under another owner name", "%v", err)
-	}
+	e.brokenIf(!errors.As(err, &held) || held.Holder.Owner != "worker2",
+		"WithReclaim touches no hold under another owner name", "%v", err)
 	e.isLive(stranger, "WithReclaim touches no hold under another owner name")
 	e.isLive(same, "WithReclaim touches no other key")
 }

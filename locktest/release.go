@@ -31,9 +31,8 @@ func confirmedMeansFree(e *env) {
 		lock := e.hold([]*Client{a, b}[i%2])
 		e.release(lock)
 		e.endedBy(lock, "a lock that was released says so", holdfast.ErrReleased)
-		if left := e.harness.Residue(e.TB, e.key); len(left) > 0 {
-			e.broken("nil from Release means that the engine has let go", "it has %q", left)
-		}
+		left := e.harness.Residue(e.TB, e.key)
+		e.brokenIf(len(left) > 0, "nil from Release means that the engine has let go", "it has %q", left)
 	}
 }
 
@@ -49,12 +48,9 @@ func ctxDoneAlready(e *env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
 	err := lock.Release(ctx)
-	if err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)) {
-		e.broken("Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
-	}
-	if !isClosed(lock.Done()) {
-		e.broken("Release ends the lock for the holder at once", "Done is open")
-	}
+	e.brokenIf(err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)),
+		"Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
+	e.brokenIf(!isClosed(lock.Done()), "Release ends the lock for the holder at once", "Done is open")
 	e.release(w.granted(e.engine.Soon, "a release is sent although its ctx is done"))
 	e.release(lock) // waits for the same release
 	e.leavesNothing(e.key, e.engine.Soon, "a release is sent although its ctx is done")
@@ -67,20 +63,14 @@ func pendingWhileCut(e *env) {
 	wait := e.engine.Lease / 10
 	began := time.Now()
 	err := lock.Release(e.within(wait))
-	if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
-		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
-	}
-	if took := time.Since(began); took > wait+e.engine.Soon {
-		e.broken("ctx bounds the wait for the confirmation", "%v, for %v", took, wait)
-	}
-	if !isClosed(done) {
-		e.broken("Release ends the lock for the holder at once", "Done is open")
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded),
+		"a Release that the engine does not confirm in time is pending", "%v", err)
+	took := time.Since(began)
+	e.brokenIf(took > wait+e.engine.Soon, "ctx bounds the wait for the confirmation", "%v, for %v", took, wait)
+	e.brokenIf(!isClosed(done), "Release ends the lock for the holder at once", "Done is open")
 	e.endedBy(lock, "a lock that was released says so", holdfast.ErrReleased)
 	a.Heal()
-	if err := lock.Release(e.within(e.patience())); err != nil {
-		e.broken("a pending release is delivered when the engine can be reached; later calls wait for it", "%v", err)
-	}
+	e.noError(lock.Release(e.within(e.patience())), "a pending release is delivered when the engine can be reached; later calls wait for it")
 	e.release(e.holdWithin(e.engine.Soon, b, e.key))
 	e.leavesNothing(e.key, e.engine.Soon, "a pending release is delivered")
 }
@@ -96,9 +86,7 @@ func twiceAndFromAnywhere(e *env) {
 	next := e.hold(b)
 	errs = append(errs, lock.Release(e.soon()))
 	for _, err := range errs {
-		if err != nil {
-			e.broken("Release may be called again and concurrently, with the same result", "%v", errs)
-		}
+		e.brokenIf(err != nil, "Release may be called again and concurrently, with the same result", "%v", errs)
 	}
 	e.isLive(next, ruleSpares)
 }
@@ -110,9 +98,8 @@ func releaseAfterTheEnd(e *env) {
 		want := end(lock)
 		next := e.holdWithin(e.patience(), b, e.prefix+name)
 		err := lock.Release(e.soon())
-		if errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
-			e.broken("Release after the end reports that end", "after %s: %v", name, err)
-		}
+		e.brokenIf(errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)),
+			"Release after the end reports that end", "after %s: %v", name, err)
 		e.isLive(next, ruleSpares+", after its own end by "+name)
 	}
 }
@@ -124,9 +111,7 @@ func releaseOfWhatIsGone(e *env) {
 		lock := e.holdWithin(e.engine.Soon, a, e.key)
 		e.breaks(b, e.key)
 		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
-		if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrLost) {
-			e.broken("Release of a lock that turns out to have been gone already says that it was lost", "%v", err)
-		}
+		e.failsWith(lock.Release(e.soon()), holdfast.ErrLost, "Release of a lock that turns out to have been gone already says that it was lost")
 	}
 }
 
@@ -135,21 +120,15 @@ func lateReleaseSparesTheSuccessor(e *env) {
 	a, b := e.client(), e.client()
 	lost, pending := e.holdKey(a, e.prefix+"lost"), e.holdKey(a, e.prefix+"pending")
 	a.Cut()
-	if err := pending.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
-	}
+	e.failsWith(pending.Release(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, "a Release that the engine does not confirm in time is pending")
 	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
 	unknown := holdfast.ErrLost
 	if e.engine.NeverExpires {
 		unknown = holdfast.ErrReleasePending // the holder's clock has not ended it
 	}
-	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, unknown) {
-		e.broken("Release after a loss reports the loss", "%v", err)
-	}
+	e.failsWith(lost.Release(e.within(e.engine.Lease/20)), unknown, "Release after a loss reports the loss")
 	a.Heal()
-	if err := pending.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-		e.broken("a pending release ends when the engine can be reached", "%v", err)
-	}
+	e.mayFail(pending.Release(e.within(e.patience())), holdfast.ErrLost, "a pending release ends when the engine can be reached")
 	time.Sleep(e.engine.Lease / 2)
 	e.isLive(nextLost, ruleSpares)
 	e.isLive(nextPending, ruleSpares)
@@ -162,24 +141,16 @@ func breakSparesTheSuccessor(e *env) {
 	first := e.hold(a)
 	stale := e.inspect(b)
 	e.release(first)
-	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "for a grant that is gone: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone")
 	second := e.hold(a) // by the same client: only the grant differs
-	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "for a grant that is gone, with the key held by another: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone, with the key held by another")
 	e.isLive(second, rule)
 	waiting := e.wait(b).waits(b, e.key, 1)
 	held := e.isHeld(b, e.key, ruleOne)
-	if err := b.Break(e.soon(), held.Holder); err != nil {
-		e.broken("Break accepts the Info of a HeldError", "%v", err)
-	}
+	e.noError(b.Break(e.soon(), held.Holder), "Break accepts the Info of a HeldError")
 	next := waiting.granted(e.handOver(), "a break lets the next waiter in")
 	e.ends(second, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
-	if err := b.Break(e.soon(), held.Holder); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "for the second time: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Break(e.soon(), held.Holder), holdfast.ErrChanged, rule, "for the second time")
 	time.Sleep(e.engine.Lease / 20)
 	e.isLive(next, rule)
 }
@@ -194,16 +165,12 @@ func doReleases(e *env) {
 		}
 		return failed
 	})
-	if !errors.Is(err, failed) {
-		e.broken(rule, "it returned %v", err)
-	}
+	e.brokenIf(!errors.Is(err, failed), rule, "it returned %v", err)
 	e.leavesNothing(e.key, e.engine.Soon, rule)
 
 	succeeds := func(rule string, err error) {
 		e.Helper()
-		if err != nil {
-			e.broken(rule, "%v", err)
-		}
+		e.noError(err, rule)
 		e.leavesNothing(e.key, e.engine.Soon, rule)
 	}
 	succeeds("TryDo takes a key that is free", a.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
@@ -240,7 +207,5 @@ func doReleases(e *env) {
 		<-lock.Done()
 		return nil
 	})
-	if !errors.Is(err, holdfast.ErrTTLExpired) {
-		e.broken("Do reports that the lock ended while its function ran", "%v", err)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrTTLExpired), "Do reports that the lock ended while its function ran", "%v", err)
 }

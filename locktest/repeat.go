@@ -132,9 +132,7 @@ func askLoses(fate Fate) func(e *env) {
 			}
 			return err
 		}, func(_, next *holdfast.Lock) {
-			if isClosed(next.Asked()) {
-				e.broken(ruleAskOnly, "Asked of the next grant is closed")
-			}
+			e.brokenIf(isClosed(next.Asked()), ruleAskOnly, "Asked of the next grant is closed")
 		})
 	}
 }

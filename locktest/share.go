@@ -76,9 +76,8 @@ func readersTogether(e *env) {
 	locks := []*holdfast.Lock{e.reader(a), e.takes(a, e.key, ruleShare, holdfast.WithShared()), e.reader(b)}
 	for i, lock := range locks {
 		e.isLive(lock, ruleShare)
-		if !lock.Shared() || lock.Limit() != 0 {
-			e.broken("a lock says whether it is shared", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
-		}
+		e.brokenIf(!lock.Shared() || lock.Limit() != 0,
+			"a lock says whether it is shared", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
 		if !e.engine.Tokenless && slices.ContainsFunc(locks[:i], func(o *holdfast.Lock) bool { return o.Token() == lock.Token() }) {
 			e.broken("shared holds have different tokens", "two have %v", lock.Token())
 		}
@@ -120,9 +119,9 @@ func readerWaitsForWriter(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.hold(a, holdfast.WithOwner("writer"))
 	held := e.isHeld(b, e.key, ruleExclude, holdfast.WithShared())
-	if h := held.Holder; h.Owner != "writer" || h.Token != lock.Token() || h.Shared || h.Holders != nil || h.Limit != 0 {
-		e.broken("TryAcquire reports the holder of the key", "it reports %+v", h)
-	}
+	h := held.Holder
+	e.brokenIf(h.Owner != "writer" || h.Token != lock.Token() || h.Shared || h.Holders != nil || h.Limit != 0,
+		"TryAcquire reports the holder of the key", "it reports %+v", h)
 	w := e.wait(b, holdfast.WithShared()).waits(a, e.key, 1)
 	e.settle()
 	w.stillWaits(ruleExclude)
@@ -160,20 +159,14 @@ func oneEndTouchesNoOther(e *env) {
 	after(1, "release")
 	for grant := range e.inspect(probe).Each() {
 		if grant.Owner == "reader2" {
-			if err := probe.Break(e.soon(), grant); err != nil {
-				e.broken("Break ends the grant that it is given", "%v", err)
-			}
-			if err := e.retriedBreak(probe, grant); !errors.Is(err, holdfast.ErrChanged) {
-				e.broken("Break of a grant that is gone is ErrChanged", "%v", err)
-			}
+			e.noError(probe.Break(e.soon(), grant), "Break ends the grant that it is given")
+			e.failsWith(e.retriedBreak(probe, grant), holdfast.ErrChanged, "Break of a grant that is gone is ErrChanged")
 		}
 	}
 	e.ends(locks[2], e.engine.Notice, "Break ends the grant that it is given", holdfast.ErrBroken)
 	locks[2] = locks[0]
 	after(1, "Break")
-	if err := locks[3].Extend(e.engine.Lease / 50); err != nil {
-		e.broken("Extend sets the TTL of a live lock", "%v", err)
-	}
+	e.noError(locks[3].Extend(e.engine.Lease/50), "Extend sets the TTL of a live lock")
 	e.ends(locks[3], e.engine.Soon+e.engine.Lease/50, "a TTL ends a shared hold", holdfast.ErrTTLExpired)
 	locks[3] = locks[0]
 	after(1, "TTL")
@@ -247,31 +240,22 @@ func everyCallShares(e *env) {
 	lock := e.reader(a)
 	shared := holdfast.WithShared()
 	any, err := b.AcquireAny(e.soon(), []string{e.key, e.prefix + "other"}, shared)
-	if err != nil || any.Key() != e.key {
-		e.broken(ruleShare, "AcquireAny: %v, %v", any, err)
-	}
+	e.brokenIf(err != nil || any.Key() != e.key, ruleShare, "AcquireAny: %v, %v", any, err)
 	all, err := b.TryAcquireAll(e.soon(), []string{e.key, e.prefix + "other"}, shared)
-	if err != nil {
-		e.broken(ruleShare, "TryAcquireAll: %v", err)
-	}
+	e.noError(err, ruleShare, "TryAcquireAll")
 	e.isHeld(a, e.prefix+"other", ruleExclude)
 	called := false
 	err = b.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
 		called = lock.Shared()
 		return nil
 	}, shared, holdfast.WithTTL(e.patience()))
-	if err != nil || !called {
-		e.broken(ruleShare, "TryDo: %v", err)
-	}
-	if err := all.Release(e.soon()); err != nil {
-		e.broken(ruleShare, "Release of all: %v", err)
-	}
+	e.brokenIf(err != nil || !called, ruleShare, "TryDo: %v", err)
+	e.noError(all.Release(e.soon()), ruleShare, "Release of all")
 	e.release(any)
 	_, err = b.Acquire(e.within(e.patience()), e.key, holdfast.WithWait(e.engine.Lease/2))
 	var held *holdfast.HeldError
-	if !errors.As(err, &held) || !held.Holder.Shared || len(held.Holder.Holders) != 1 {
-		e.broken(ruleExclude, "Acquire with WithWait: %v", err)
-	}
+	e.brokenIf(!errors.As(err, &held) || !held.Holder.Shared || len(held.Holder.Holders) != 1,
+		ruleExclude, "Acquire with WithWait: %v", err)
 	e.release(lock)
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 }

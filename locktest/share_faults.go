@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -20,21 +19,16 @@ func cutWhileJoining(e *env) {
 		time.Sleep(e.engine.Lease / 20)
 		a.Heal()
 		lock := w.granted(e.patience(), "a request whose reply was lost still ends in a grant")
-		if err := lock.Verify(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken("the engine has the grant that Acquire returns", "Verify: %v", err)
-		}
-		if n := len(e.inspect(probe).Holders); n != 2 && lock.Err() == nil {
-			e.broken("a reader whose reply was lost holds the key once", "%d hold it", n)
-		}
+		e.mayFail(lock.Verify(e.within(e.patience())), holdfast.ErrLost, "the engine has the grant that Acquire returns")
+		n := len(e.inspect(probe).Holders)
+		e.brokenIf(n != 2 && lock.Err() == nil, "a reader whose reply was lost holds the key once", "%d hold it", n)
 		released := make(chan error, 1)
 		go func() { released <- lock.Release(e.within(e.patience())) }()
 		time.Sleep(delay)
 		a.Cut()
 		time.Sleep(e.engine.Lease / 20)
 		a.Heal()
-		if err := receive(e, released, e.patience(), ruleRetries, "Release waits"); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken(ruleRetries, "%v", err)
-		}
+		e.mayFail(receive(e, released, e.patience(), ruleRetries, "Release waits"), holdfast.ErrLost, ruleRetries)
 		if !e.eventually(e.handOver(), func() bool { return len(e.inspect(probe).Holders) == 1 }) {
 			e.broken("a reader whose reply was lost leaves nothing", "%+v", e.inspect(probe).Holders)
 		}
@@ -56,9 +50,7 @@ func readersGiveUp(e *env) {
 		}
 		e.release(lock)
 		for _, w := range waiting[:3] {
-			if !e.closes(w.done, e.engine.Soon) {
-				e.broken(ruleAtOnce, "round %d", i)
-			}
+			e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "round %d", i)
 			if w.err == nil {
 				e.isLive(w.lock, "a grant that Acquire returns is valid")
 				e.release(w.lock)
@@ -74,7 +66,5 @@ func readersAndWriters(e *env) {
 	const rounds = 6
 	clients := []*Client{e.client(), e.client(), e.client()}
 	most := e.mix(ruleExclude, clients, 2*len(clients), rounds, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
-	if most < 2 && e.engine.Ordered && !e.Failed() {
-		e.broken(ruleShare, "no two readers were together in %d rounds", rounds)
-	}
+	e.brokenIf(most < 2 && e.engine.Ordered && !e.Failed(), ruleShare, "no two readers were together in %d rounds", rounds)
 }

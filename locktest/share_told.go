@@ -11,9 +11,7 @@ import (
 func allHoldersTold(e *env) {
 	_, locks := e.readers(3)
 	probe := e.client()
-	if err := locks[1].SetData(e.soon(), []byte("new")); err != nil {
-		e.broken("SetData replaces the data of one shared hold", "%v", err)
-	}
+	e.noError(locks[1].SetData(e.soon(), []byte("new")), "SetData replaces the data of one shared hold")
 	want := []string{"reader0 data0", "reader1 new", "reader2 data2"}
 	check := func(info holdfast.Info, call string) {
 		e.Helper()
@@ -24,38 +22,25 @@ func allHoldersTold(e *env) {
 				e.broken(ruleAll, "%s: grant %q has token %v, the lock %v", call, h.Grant, h.Token, locks[i].Token())
 			}
 		}
-		if !slices.Equal(got, want) {
-			e.broken(ruleAll, "%s: %q, want %q", call, got, want)
-		}
+		e.brokenIf(!slices.Equal(got, want), ruleAll, "%s: %q, want %q", call, got, want)
 		first := info.Holders[0]
-		if !info.Held || !info.Shared || info.Limit != 0 || info.Owner != first.Owner || info.Token != first.Token ||
-			info.Grant != first.Grant || string(info.Data) != string(first.Data) {
-			e.broken("an Info describes the oldest grant", "%s: %+v", call, info)
-		}
+		e.brokenIf(!info.Held || !info.Shared || info.Limit != 0 || info.Owner != first.Owner || info.Token != first.Token ||
+			info.Grant != first.Grant || string(info.Data) != string(first.Data), "an Info describes the oldest grant", "%s: %+v", call, info)
 	}
 	check(e.inspect(probe), "Inspect")
 	for info, err := range probe.List(e.soon(), e.key) {
-		if err != nil {
-			e.broken(ruleAll, "List: %v", err)
-		}
+		e.noError(err, ruleAll, "List")
 		check(info, "List")
 	}
 	check(e.isHeld(probe, e.key, ruleExclude).Holder, "HeldError")
 
 	grants := slices.Collect(e.inspect(probe).Each())
-	if err := probe.Ask(e.soon(), grants[2]); err != nil {
-		e.broken("Ask reaches the grant that it is given", "%v", err)
-	}
-	if !e.closes(locks[2].Asked(), e.engine.Notice) {
-		e.broken("Ask reaches the grant that it is given", "Asked is open after %v", e.engine.Notice)
-	}
-	if isClosed(locks[0].Asked()) || isClosed(locks[1].Asked()) {
-		e.broken("Ask reaches no other grant", "another was asked")
-	}
+	e.noError(probe.Ask(e.soon(), grants[2]), "Ask reaches the grant that it is given")
+	e.brokenIf(!e.closes(locks[2].Asked(), e.engine.Notice),
+		"Ask reaches the grant that it is given", "Asked is open after %v", e.engine.Notice)
+	e.brokenIf(isClosed(locks[0].Asked()) || isClosed(locks[1].Asked()), "Ask reaches no other grant", "another was asked")
 	e.areLive(locks, "an ask ends nothing")
-	if err := probe.Break(e.soon(), e.inspect(probe)); err != nil {
-		e.broken("Break of a key that is shared ends the oldest grant", "%v", err)
-	}
+	e.noError(probe.Break(e.soon(), e.inspect(probe)), "Break of a key that is shared ends the oldest grant")
 	e.ends(locks[0], e.engine.Notice, "Break of a key that is shared ends the oldest grant", holdfast.ErrBroken)
 	e.areLive(locks[1:], ruleOthers)
 	for _, lock := range locks[1:] {
@@ -102,9 +87,7 @@ func eachSharerIsTold(e *env) {
 	tells("one", "two", "three")
 	e.release(two)
 	tells("one", "three")
-	if err := three.SetData(e.soon(), []byte("!")); err != nil {
-		e.broken("SetData replaces the data of one shared hold", "%v", err)
-	}
+	e.noError(three.SetData(e.soon(), []byte("!")), "SetData replaces the data of one shared hold")
 	tells("one", "three!")
 	e.release(one)
 	tells("three!")

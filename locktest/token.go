@@ -62,12 +62,9 @@ func tokenIsFixed(e *env) {
 	for range 3 {
 		time.Sleep(e.engine.Lease / 2)
 		e.isLive(lock, ruleRenewed)
-		if err := lock.Extend(2 * time.Hour); err != nil {
-			e.broken("a live lock can be extended", "%v", err)
-		}
+		e.noError(lock.Extend(2*time.Hour), "a live lock can be extended")
 		info, err := b.Inspect(e.soon(), e.key)
-		if err != nil || info.Token != token || lock.Token() != token {
-			e.broken(rule, "granted %v; Token says %v, Inspect %v, %v", token, lock.Token(), info.Token, err)
-		}
+		e.brokenIf(err != nil || info.Token != token || lock.Token() != token,
+			rule, "granted %v; Token says %v, Inspect %v, %v", token, lock.Token(), info.Token, err)
 	}
 }

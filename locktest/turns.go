@@ -43,9 +43,8 @@ func oneWokenPerPermit(e *env) {
 		e.release(locks[0])
 		locks = append(locks[1:], w.granted(e.handOver(), ruleNext))
 		e.settle()
-		if told := len(log.of(holdfast.Queued)) - before; told > few {
-			e.broken("a permit that is given back wakes one waiter", "%d places were told", told)
-		}
+		told := len(log.of(holdfast.Queued)) - before
+		e.brokenIf(told > few, "a permit that is given back wakes one waiter", "%d places were told", told)
 	}
 	for _, lock := range locks {
 		e.release(lock)
@@ -147,9 +146,7 @@ func (e *env) writerIsServed(m mode) {
 		})
 	}
 	lock, err := c.Acquire(e.within(e.patience()), e.key)
-	if err != nil {
-		e.broken(ruleStream, "%v", err)
-	}
+	e.noError(err, ruleStream)
 	e.release(lock)
 }
 

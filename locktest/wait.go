@@ -52,20 +52,19 @@ func (w *waiter) waits(probe *Client, key string, place int) *waiter {
 // stillWaits insists that the call has not returned.
 func (w *waiter) stillWaits(rule string) {
 	w.e.Helper()
-	if isClosed(w.done) {
-		w.e.broken(rule, "Acquire has returned, with error %v", w.err)
-	}
+	w.e.brokenIf(isClosed(w.done), rule, "Acquire has returned, with error %v", w.err)
 }
 
-// queued waits until n clients are in the queue, and returns their owners.
+// queued waits until n clients are in the queue, and returns their owners. Where there is no queue, it returns at once.
 func (e *env) queued(probe *Client, key string, n int) []string {
 	e.Helper()
+	if !e.engine.Ordered {
+		return nil
+	}
 	var owners []string
 	if !e.eventually(e.engine.Soon, func() bool {
 		info, err := probe.Inspect(e.within(e.engine.Soon), key)
-		if err != nil {
-			e.Fatalf("%s: Inspect: %v", e.rule, err)
-		}
+		e.noError(err, ruleAnswers, "Inspect")
 		owners = owners[:0]
 		for _, w := range info.Queue {
 			owners = append(owners, w.Owner)
@@ -80,23 +79,15 @@ func (e *env) queued(probe *Client, key string, n int) []string {
 // granted insists that the call succeeds within d.
 func (w *waiter) granted(d time.Duration, rule string) *holdfast.Lock {
 	w.e.Helper()
-	if !w.e.closes(w.done, d) {
-		w.e.broken(rule, "Acquire still waits after %v", d)
-	}
-	if w.err != nil {
-		w.e.broken(rule, "Acquire: %v", w.err)
-	}
+	w.e.brokenIf(!w.e.closes(w.done, d), rule, "Acquire still waits after %v", d)
+	w.e.brokenIf(w.err != nil, rule, "Acquire: %v", w.err)
 	return w.lock
 }
 
 // fails insists that the call fails within d, and returns its error.
 func (w *waiter) fails(d time.Duration, rule string) error {
 	w.e.Helper()
-	if !w.e.closes(w.done, d) {
-		w.e.broken(rule, "Acquire has not returned after %v", d)
-	}
-	if w.err == nil {
-		w.e.broken(rule, "Acquire succeeded, token %v", w.lock.Token())
-	}
+	w.e.brokenIf(!w.e.closes(w.done, d), rule, "Acquire has not returned after %v", d)
+	w.e.brokenIf(w.err == nil, rule, "Acquire succeeded")
 	return w.err
 }
