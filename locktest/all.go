@@ -37,7 +37,6 @@ const (
 
 // all takes keys that are free, or become free.
 func (e *env) all(c *Client, keys []string, opts ...holdfast.Option) *holdfast.Locks {
-	e.Helper()
 	locks, err := c.AcquireAll(e.within(e.patience()), keys, opts...)
 	e.noError(err, "keys that are free are granted together", "AcquireAll")
 	return locks
@@ -45,7 +44,6 @@ func (e *env) all(c *Client, keys []string, opts ...holdfast.Option) *holdfast.L
 
 // allLive insists that locks are live, one by one and as a whole.
 func (e *env) allLive(locks *holdfast.Locks, rule string) {
-	e.Helper()
 	for _, lock := range locks.All() {
 		e.isLive(lock, rule)
 	}
@@ -57,13 +55,11 @@ func (e *env) allLive(locks *holdfast.Locks, rule string) {
 
 // releaseAll releases locks and insists on the confirmation.
 func (e *env) releaseAll(locks *holdfast.Locks) {
-	e.Helper()
 	e.noError(locks.Release(e.soon()), "Release of live locks returns nil once the engine has confirmed")
 }
 
 // waitsFor waits until a call that acquires keys in turn has those before the one at i and waits for that.
 func (e *env) waitsFor(probe *Client, keys []string, i int, over <-chan struct{}) {
-	e.Helper()
 	for _, key := range keys[:i] {
 		if !e.eventually(e.engine.Soon, func() bool {
 			info, err := probe.Inspect(e.soon(), key)
@@ -104,7 +100,6 @@ func (e *env) waitAll(c *Client, keys []string, opts ...holdfast.Option) *allWai
 
 // fails insists that the call fails within d, with an error that matches all of want.
 func (w *allWaiter) fails(e *env, d time.Duration, rule string, want ...error) {
-	e.Helper()
 	e.brokenIf(!e.closes(w.done, d), rule, "it has not returned after %v", d)
 	for _, want := range want {
 		e.brokenIf(!errors.Is(w.err, want), rule, "it failed with %v, want %v", w.err, want)
@@ -114,7 +109,6 @@ func (w *allWaiter) fails(e *env, d time.Duration, rule string, want ...error) {
 
 // granted insists that the call succeeds within d.
 func (w *allWaiter) granted(e *env, d time.Duration, rule string) *holdfast.Locks {
-	e.Helper()
 	e.brokenIf(!e.closes(w.done, d) || w.err != nil, rule, "after %v: %v", d, w.err)
 	return w.locks
 }

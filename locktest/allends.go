@@ -76,9 +76,7 @@ func firstEndIsTold(e *env) {
 		locks := e.all(a, keys)
 		ctx, cancel := locks.Context(e.ctx)
 		e.breaks(b, keys[i])
-		if !e.closes(locks.Done(), e.engine.Notice) {
-			e.broken(rule, "Done is open %v after %q was broken", e.engine.Notice, keys[i])
-		}
+		e.brokenIf(!e.closes(locks.Done(), e.engine.Notice), rule, "Done is open %v after %q was broken", e.engine.Notice, keys[i])
 		first := locks.Err()
 		var lost *holdfast.LostError
 		e.brokenIf(!errors.As(first, &lost) || lost.Key != keys[i] || !errors.Is(first, holdfast.ErrBroken),
@@ -181,7 +179,6 @@ func doAllReleases(e *env) {
 	keys := e.keys(2)
 	failed := errors.New("the work failed")
 	gives := func(what string) {
-		e.Helper()
 		for _, key := range keys {
 			e.leavesNothing(key, e.handOver(), rule+": "+what)
 		}
@@ -243,7 +240,6 @@ func allBadInput(e *env) {
 	a.Cut()
 	good, ctx := e.keys(2), e.soon()
 	both := func(field, what string, keys []string, opts ...holdfast.Option) {
-		e.Helper()
 		_, err := a.AcquireAll(ctx, keys, opts...)
 		e.refused(err, field, "AcquireAll, "+what)
 		_, err = a.TryAcquireAll(ctx, keys, opts...)

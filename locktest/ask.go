@@ -34,7 +34,6 @@ const (
 
 // asks asks for the lock of a key, and returns the grant that it has asked for.
 func (e *env) asks(c *Client, key string) holdfast.Info {
-	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
 	if err == nil {
 		err = c.Ask(e.soon(), info)
@@ -45,13 +44,11 @@ func (e *env) asks(c *Client, key string) holdfast.Info {
 
 // asked insists that a holder is told within d.
 func (e *env) asked(lock *holdfast.Lock, d time.Duration) {
-	e.Helper()
 	e.brokenIf(!e.closes(lock.Asked(), d), ruleAsk, "Asked is open %v after Ask has returned; Err: %v", d, lock.Err())
 }
 
 // unasked gives a holder the time to be told, and insists that it is not.
 func (e *env) unasked(rule string, locks ...*holdfast.Lock) {
-	e.Helper()
 	time.Sleep(e.engine.Lease / 2)
 	for _, lock := range locks {
 		e.brokenIf(isClosed(lock.Asked()), rule, "Asked of %q (token %v) is closed", lock.Key(), lock.Token())
@@ -203,7 +200,6 @@ func nothingElseChanges(e *env) {
 
 // sameBut insists that a key is described as before, by Inspect, List and in a HeldError.
 func (e *env) sameBut(c *Client, before holdfast.Info) {
-	e.Helper()
 	now, err := c.Inspect(e.soon(), before.Key)
 	e.noError(err, ruleAnswers, "Inspect")
 	infos := []holdfast.Info{now, e.isHeld(c, before.Key, ruleAskNoEnd).Holder}

@@ -56,12 +56,10 @@ type candidate struct {
 
 // candidate makes an election that does not run yet, for the key of the case.
 func (e *env) candidate(c *Client, o *holdfast.ElectionOptions) *candidate {
-	e.Helper()
 	return e.candidateFor(c, e.key, o)
 }
 
 func (e *env) candidateFor(c *Client, key string, o *holdfast.ElectionOptions) *candidate {
-	e.Helper()
 	el, err := c.elect(key, o)
 	e.noError(err, ruleAnswers, "Election")
 	return &candidate{election: el, e: e, reigns: make(chan *reign, 100)}
@@ -69,7 +67,6 @@ func (e *env) candidateFor(c *Client, key string, o *holdfast.ElectionOptions) *
 
 // stands runs a candidate for the key of the case.
 func (e *env) stands(c *Client, o *holdfast.ElectionOptions) *candidate {
-	e.Helper()
 	return e.candidate(c, o).run()
 }
 
@@ -115,7 +112,6 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock, quit <-chan s
 
 // leads insists that the candidate is elected within d.
 func (c *candidate) leads(d time.Duration, rule string) *reign {
-	c.e.Helper()
 	select {
 	case r := <-c.reigns:
 		return r
@@ -129,7 +125,6 @@ func (c *candidate) leads(d time.Duration, rule string) *reign {
 
 // follows insists that the candidate does not lead now.
 func (c *candidate) follows(rule string) {
-	c.e.Helper()
 	select {
 	case r := <-c.reigns:
 		c.e.broken(rule, "lead was called, token %v", r.lock.Token())
@@ -139,14 +134,12 @@ func (c *candidate) follows(rule string) {
 
 // returns insists that Run returns within d, with an error that matches want.
 func (c *candidate) returns(d time.Duration, rule string, want error) {
-	c.e.Helper()
 	c.e.brokenIf(!c.e.closes(c.over, d), rule, "Run has not returned after %v", d)
 	c.e.brokenIf(c.panicked != nil || !errors.Is(c.err, want), rule, "Run: %v, want %v; panic: %v", c.err, want, c.panicked)
 }
 
 // ends insists that the ctx of lead ends within d, for a cause.
 func (r *reign) ends(e *env, d time.Duration, rule string, causes ...error) {
-	e.Helper()
 	e.brokenIf(!e.closes(r.ctx.Done(), d), rule, "the ctx of lead has not ended after %v; Err of the lock: %v", d, r.lock.Err())
 	for _, cause := range causes {
 		if errors.Is(context.Cause(r.ctx), cause) {

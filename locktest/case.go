@@ -62,7 +62,6 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 
 // returns waits for a call that must have returned within d and the longest step, and gives it up if it has not.
 func (e *env) returns(over <-chan struct{}, d time.Duration, what string) {
-	e.Helper()
 	select {
 	case <-over:
 	case <-time.After(d + e.patience()):

@@ -150,14 +150,12 @@ func closeWhileCutWithoutEnd(e *env) {
 
 // unconfirmed checks the result of a Close in an outage. An engine may know that an expired lease needs no release.
 func (e *env) unconfirmed(err error, began time.Time) {
-	e.Helper()
 	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2),
 		ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
 }
 
 // closesBy calls Close with a ctx that never ends.
 func (e *env) closesBy(c *Client, limit time.Duration) error {
-	e.Helper()
 	result := make(chan error, 1)
 	go func() { result <- c.Close(context.WithoutCancel(e.ctx)) }()
 	return receive(e, result, limit, "Close returns when the last lease has expired, even if the engine never answers", "it has not returned")

@@ -31,7 +31,6 @@ const (
 
 // sets insists that SetData succeeds.
 func (e *env) sets(lock *holdfast.Lock, data string) {
-	e.Helper()
 	if err := lock.SetData(e.soon(), []byte(data)); err != nil {
 		e.broken("SetData of a live lock succeeds", "SetData(%q): %v", clipped(data), err)
 	}
@@ -39,7 +38,6 @@ func (e *env) sets(lock *holdfast.Lock, data string) {
 
 // hasData insists that others read the data of the key.
 func (e *env) hasData(c *Client, key, want, rule string) {
-	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
 	e.noError(err, ruleAnswers, "Inspect")
 	e.brokenIf(!info.Held || string(info.Data) != want,
@@ -158,7 +156,6 @@ func lastWins(e *env) {
 
 // refusesData insists that SetData fails with the end of the lock.
 func (e *env) refusesData(lock *holdfast.Lock, causes ...error) {
-	e.Helper()
 	err := lock.SetData(e.soon(), []byte("too late"))
 	e.endedBy(lock, "SetData fails once the lock has ended", causes...)
 	if ended := lock.Err(); !errors.Is(err, ended) {

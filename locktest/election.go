@@ -133,9 +133,7 @@ func givenBackAfterLead(e *env) {
 		if way.name != "Close" {
 			e.isLive(r.lock, ruleAfterLead+": by "+way.name)
 		}
-		if c.Term() != nil {
-			e.broken("Term is nil when the term is over", "after the end by %s it is %v", way.name, c.Term())
-		}
+		e.brokenIf(c.Term() != nil, "Term is nil when the term is over", "after the end by %s it is %v", way.name, c.Term())
 		r.leave(nil)
 		e.release(e.succeeds(w, c, "the key is given back when lead has returned: by "+way.name))
 	}
@@ -166,15 +164,13 @@ func termEndsFirst(e *env) {
 		e.brokenIf(<-early, ruleTermFirst, "it had not ended, by %s; Err of the lock: %v", name, first.lock.Err())
 		first.ends(e, 0, "the ctx of lead ends with its lock", expired...)
 		e.newer(second.lock.Token(), first.lock.Token(), "the token of a term is greater than those before")
-		if one.Term() != nil || two.Term() != second.lock {
-			e.broken("Term is the lock of who leads", "of the former leader: %v, of the new one: %v", one.Term(), two.Term())
-		}
+		e.brokenIf(one.Term() != nil || two.Term() != second.lock,
+			"Term is the lock of who leads", "of the former leader: %v, of the new one: %v", one.Term(), two.Term())
 	}
 }
 
 // termOutlastsSilence checks that a leader that is silent goes on leading.
 func (e *env) termOutlastsSilence(ways map[string]func(*Client)) {
-	e.Helper()
 	for name, silence := range ways {
 		key := e.prefix + name
 		a, b := e.client(), e.client()
@@ -253,7 +249,6 @@ func standsAgainBehindOthers(e *env) {
 // stepsDown has a leader step down, and returns the term of the other. Without a queue the
 // other may be too slow to see that the key is free, but not always.
 func (e *env) stepsDown(leader *candidate, term *reign, other *candidate, long time.Duration) *reign {
-	e.Helper()
 	tries := 5
 	if e.engine.Ordered {
 		tries = 1

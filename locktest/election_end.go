@@ -40,7 +40,6 @@ func resignWaitsForLead(e *env) {
 // succeeds returns the lock of a waiter after the end of a term. Where there is no queue, the
 // candidate may be quicker: then it steps down again, a few times.
 func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
-	e.Helper()
 	for range 5 {
 		select {
 		case <-w.done:
@@ -105,7 +104,6 @@ func stepsDownWhenAsked(e *env) {
 	proud := e.stands(b, nil)
 	e.queued(b, e.key, 1)
 	ask := func(c *Client) {
-		e.Helper()
 		e.noError(c.Ask(e.soon(), e.inspect(c)), ruleAnswers, "Ask")
 	}
 	ask(b)
@@ -128,7 +126,6 @@ func checkTellsAnOverdueLead(e *env) {
 	grace := e.engine.Lease / 10
 	c := e.candidate(a, nil)
 	well := func(when string, grace time.Duration) {
-		e.Helper()
 		if err := c.Check(grace); err != nil {
 			e.broken(ruleCheck, "%s: %v", when, err)
 		}
@@ -143,9 +140,8 @@ func checkTellsAnOverdueLead(e *env) {
 		r.ends(e, e.engine.Soon, "Resign ends the ctx of lead", holdfast.ErrResigned)
 		time.Sleep(grace / 2)
 		well("within grace", e.patience())
-		if !e.eventually(grace+e.engine.Soon, func() bool { return c.Check(grace) != nil }) {
-			e.broken(ruleCheck, "lead runs, and its ctx ended more than %v ago: nil", grace)
-		}
+		e.brokenIf(!e.eventually(grace+e.engine.Soon, func() bool { return c.Check(grace) != nil }),
+			ruleCheck, "lead runs, and its ctx ended more than %v ago: nil", grace)
 		if err := c.Check(grace); !errors.Is(err, holdfast.ErrOverdue) || !errors.Is(err, holdfast.ErrResigned) {
 			e.broken(ruleCheck, "it is to match ErrOverdue, and why the term ended: %v", err)
 		}
@@ -190,7 +186,6 @@ func leaderTells(e *env) {
 	}})
 	two := e.candidate(b, nil)
 	leader := func(of *candidate) holdfast.Info {
-		e.Helper()
 		info, err := of.Leader(e.soon())
 		e.brokenIf(err != nil || info.Key != e.key, ruleLeader, "%+v, %v", info, err)
 		return info
@@ -206,9 +201,8 @@ func leaderTells(e *env) {
 		e.brokenIf(!info.Held || info.Owner != "candidate one" || string(info.Data) != "10.0.0.1:80" || info.Token != r.lock.Token(),
 			ruleLeader, "%+v; the lock of the term has token %v", info, r.lock.Token())
 	}
-	if one.Term() != r.lock || two.Term() != nil {
-		e.broken("Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
-	}
+	e.brokenIf(one.Term() != r.lock || two.Term() != nil,
+		"Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
 	told := make(chan holdfast.Token, 100)
 	ctx, cancel := context.WithCancel(e.ctx)
 	over := make(chan struct{})
@@ -225,7 +219,6 @@ func leaderTells(e *env) {
 		}
 	}()
 	observes := func(want holdfast.Token) {
-		e.Helper()
 		const rule = "Observe tells who leads"
 		got := receive(e, told, e.turn(), rule, "it has told nothing")
 		e.brokenIf(got != want, rule, "the token of the leader is %v, it told %v", want, got)

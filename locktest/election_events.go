@@ -24,9 +24,9 @@ func eventsReportTerms(e *env) {
 	} {
 		r := c.leads(e.turn(), ruleLossIsNo)
 		locks = append(locks, r.lock)
-		if n := i + 1; !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.TermBegan)) == n }) {
-			e.broken(ruleTerms, "term %d has begun; reported: %+v", n, l.of(holdfast.TermBegan))
-		}
+		n := i + 1
+		e.brokenIf(!e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.TermBegan)) == n }),
+			ruleTerms, "term %d has begun; reported: %+v", n, l.of(holdfast.TermBegan))
 		time.Sleep(e.engine.Lease / 50)
 		end(r)
 	}
@@ -39,14 +39,10 @@ func eventsReportTerms(e *env) {
 		want := holdfast.Event{
 			Seq: began[i].Seq, Kind: holdfast.TermBegan, Time: began[i].Time, ID: granted[i].ID, Key: e.key, Owner: a.Owner(), Token: lock.Token(),
 		}
-		if began[i] != want {
-			e.broken(ruleTerms, "%+v, want %+v", began[i], want)
-		}
+		e.brokenIf(began[i] != want, ruleTerms, "%+v, want %+v", began[i], want)
 		want.Seq, want.Kind, want.Time, want.Took = ended[i].Seq, holdfast.TermEnded, ended[i].Time, ended[i].Took
 		want.Cause, want.Err = []error{nil, lock.Err(), nil}[i], []error{nil, nil, failed}[i]
-		if ended[i] != want {
-			e.broken(ruleTerms, "%+v, want %+v", ended[i], want)
-		}
+		e.brokenIf(ended[i] != want, ruleTerms, "%+v, want %+v", ended[i], want)
 		if led := ended[i].Took; led < e.engine.Lease/50 || led > e.patience() {
 			e.broken(ruleTerms, "the term was reported to have taken %v: %+v", led, ended[i])
 		}

@@ -32,11 +32,9 @@ func unfitDoesNotStand(e *env) {
 	f.set(errors.New("still warming up"))
 	c := e.stands(a, &holdfast.ElectionOptions{Fit: f.fit, FitEvery: every})
 	asked := func(n int64) {
-		e.Helper()
 		before := f.asked.Load()
-		if !e.eventually(e.patience(), func() bool { return f.asked.Load() >= before+n }) {
-			e.broken("Fit is asked every FitEvery", "not %d times within %v", n, e.patience())
-		}
+		e.brokenIf(!e.eventually(e.patience(), func() bool { return f.asked.Load() >= before+n }),
+			"Fit is asked every FitEvery", "not %d times within %v", n, e.patience())
 	}
 	asked(3)
 	c.follows(ruleUnfit)

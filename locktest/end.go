@@ -51,11 +51,9 @@ func firstEndWins(e *env) {
 		ended[name], first[name] = lock, lock.Err()
 	}
 	check := func(after string) {
-		e.Helper()
 		for name, lock := range ended {
-			if !isClosed(lock.Done()) || lock.Err() != first[name] {
-				e.broken(ruleFirstEnd, "it ended by %s (%v); after %s Err is %v", name, first[name], after, lock.Err())
-			}
+			e.brokenIf(!isClosed(lock.Done()) || lock.Err() != first[name],
+				ruleFirstEnd, "it ended by %s (%v); after %s Err is %v", name, first[name], after, lock.Err())
 		}
 	}
 	for name, lock := range ended {
@@ -83,7 +81,6 @@ func causeIsNamed(e *env) {
 	probe := e.client()
 	a, b := e.client(), e.client()
 	check := func(k *holdfast.Lock, causes ...error) {
-		e.Helper()
 		err := k.Err()
 		var lost *holdfast.LostError
 		e.brokenIf(!errors.As(err, &lost) || lost.Key != k.Key() || lost.Owner != k.Owner() || lost.Token != k.Token(),
@@ -138,9 +135,7 @@ func oneEndForAllWhoAsk(e *env) {
 		}
 		wg.Wait()
 		for _, err := range seen {
-			if err == nil || err != seen[0] {
-				e.broken("a lock has one end, the same for every reader", "%v and %v", seen[0], err)
-			}
+			e.brokenIf(err == nil || err != seen[0], "a lock has one end, the same for every reader", "%v and %v", seen[0], err)
 		}
 		e.leavesNothing(e.key, e.patience(), "however a lock ends, its key becomes free")
 	}
@@ -185,10 +180,8 @@ func contextFollowsTheLock(e *env) {
 	child, cancelChild := lock.Context(parent)
 	defer cancelChild()
 	given, cancelGiven := lock.Context(e.ctx)
-	if child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil {
-		e.broken("the ctx of a live lock is a child of the ctx that it was given", "value %v, errors %v, %v",
-			child.Value(keyType{}), child.Err(), follows.Err())
-	}
+	e.brokenIf(child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil, "the ctx of a live lock is a child of the ctx that it was given", "value %v, errors %v, %v",
+		child.Value(keyType{}), child.Err(), follows.Err())
 	gone := errors.New("the parent was cancelled")
 	cancel(gone)
 	e.brokenIf(!e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone,

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,12 +38,18 @@ func (e *env) handOver() time.Duration { return e.engine.Lease + e.engine.Late }
 
 // client connects a client; it is closed when the case ends.
 func (e *env) client() *Client {
-	e.Helper()
 	return e.clientWith(ClientOptions{})
 }
 
+// clients connects n clients.
+func (e *env) clients(n int) (all []*Client) {
+	for range n {
+		all = append(all, e.client())
+	}
+	return all
+}
+
 func (e *env) clientWith(o ClientOptions) *Client {
-	e.Helper()
 	c := e.harness.NewClient(e.TB, o)
 	e.Cleanup(func() {
 		if c.Resume != nil {
@@ -115,29 +125,44 @@ func named(what []string) string {
 
 // breach describes a rule that does not hold.
 func (e *env) breach(rule, format string, args ...any) string {
-	return fmt.Sprintf("%s broken: %s:\n\t%s", e.rule, rule, fmt.Sprintf(format, args...))
+	return fmt.Sprintf("%s broken: %s:\n\t%s\n\tat %s", e.rule, rule, fmt.Sprintf(format, args...), lines())
+}
+
+// lines are the lines of the suite that led to a failure, the case's first.
+func lines() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	var found []string
+	for {
+		frame, more := frames.Next()
+		name := filepath.Base(frame.File)
+		if !more || !strings.Contains(frame.Function, "/locktest.") || name == "case.go" {
+			break
+		}
+		if name != "env.go" {
+			found = append(found, fmt.Sprint(name, ":", frame.Line))
+		}
+	}
+	slices.Reverse(found)
+	return strings.Join(found, ", ")
 }
 
 // hold acquires the key of the case, which is free.
 func (e *env) hold(c *Client, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
 	return e.holdKey(c, e.key, opts...)
 }
 
 // held returns two clients, of which the first holds the key of the case.
 func (e *env) held() (holder, other *Client, lock *holdfast.Lock) {
-	e.Helper()
 	holder, other = e.client(), e.client()
 	return holder, other, e.hold(holder)
 }
 
 func (e *env) holdKey(c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
 	return e.holdWithin(e.engine.Soon, c, key, opts...)
 }
 
 func (e *env) holdWithin(d time.Duration, c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
 	lock, err := c.Acquire(e.within(d), key, opts...)
 	e.brokenIf(err != nil, "a key that is free, or becomes free, is granted", "Acquire(%q): %v", key, err)
 	return e.granted(key, lock)
@@ -152,27 +177,47 @@ func (e *env) watches(c *Client) {
 
 // release releases a lock and insists on the confirmation.
 func (e *env) release(lock *holdfast.Lock) {
-	e.Helper()
 	e.noError(lock.Release(e.soon()), "Release of a live lock returns nil once the engine has confirmed")
+}
+
+// lets releases a lock on a goroutine that is not the case's, and reports whether that was confirmed.
+func (e *env) lets(lock *holdfast.Lock) bool {
+	err := lock.Release(e.soon())
+	if err != nil {
+		e.Errorf("%s: Release: %v", e.rule, err)
+	}
+	return err == nil
+}
+
+// done is a context that has ended.
+func (e *env) done() context.Context {
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	return ctx
 }
 
 // close closes a client in the middle of a case.
 func (e *env) close(c *Client) {
-	e.Helper()
 	e.noError(c.Close(e.within(e.patience())), ruleAnswers, "Close")
 }
 
 // inspect asks who holds the key of the case.
 func (e *env) inspect(c *Client) holdfast.Info {
-	e.Helper()
 	info, err := c.Inspect(e.soon(), e.key)
 	e.noError(err, ruleAnswers, "Inspect")
 	return info
 }
 
+// dies cuts a client off, and ends its session at once if the harness can.
+func (c *Client) dies() {
+	c.Cut()
+	if c.Expire != nil {
+		c.Expire()
+	}
+}
+
 // needs skips a case for which the harness lacks a fault.
 func (e *env) needs(has bool, fault string) {
-	e.Helper()
 	if !has {
 		e.Skipf("%s: this harness cannot %s", e.rule, fault)
 	}
@@ -181,7 +226,6 @@ func (e *env) needs(has bool, fault string) {
 // handsOver ends a lock while b waits for its key, and insists that the holder knew first. It asks Err, which looks at the
 // clock: when a process goes on after a while in which it did not run, it may be granted the key before it closes Done.
 func (e *env) handsOver(lock *holdfast.Lock, b *Client, end func(), granted, first string) *holdfast.Lock {
-	e.Helper()
 	known := make(chan bool, 1)
 	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- lock.Err() != nil }).waits(b, e.key, 1)
 	end()
@@ -196,7 +240,6 @@ func (e *env) handsOver(lock *holdfast.Lock, b *Client, end func(), granted, fir
 
 // receive returns what a channel delivers within d.
 func receive[T any](e *env, ch <-chan T, d time.Duration, rule, otherwise string) T {
-	e.Helper()
 	select {
 	case v := <-ch:
 		return v

@@ -55,14 +55,12 @@ func (l *eventLog) of(kinds ...holdfast.EventKind) []holdfast.Event {
 
 // watched connects a client whose events are recorded.
 func (e *env) watched() (*Client, *eventLog) {
-	e.Helper()
 	l := &eventLog{takes: e.engine.Lease / 100000}
 	return e.clientWith(ClientOptions{OnEvent: l.note}), l
 }
 
 // closed closes a client, after which OnEvent has received every event, and checks their order.
 func (e *env) closed(c *Client, l *eventLog) {
-	e.Helper()
 	e.close(c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +91,7 @@ func (e *env) closed(c *Client, l *eventLog) {
 		states[id] = step.to
 	}
 	for id, state := range states {
-		if state != over {
-			e.broken(ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
-		}
+		e.brokenIf(state != over,
+			ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
 	}
 }

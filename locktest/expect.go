@@ -10,7 +10,6 @@ import (
 
 // takes insists that TryAcquire gets a key.
 func (e *env) takes(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
 	lock, err := c.TryAcquire(e.soon(), key, opts...)
 	e.brokenIf(err != nil, rule, "TryAcquire(%q): %v", key, err)
 	return e.granted(key, lock)
@@ -41,7 +40,6 @@ func (e *env) live(key string) *holdfast.Lock {
 
 // isHeld insists that TryAcquire does not get the key.
 func (e *env) isHeld(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.HeldError {
-	e.Helper()
 	lock, err := c.TryAcquire(e.soon(), key, opts...)
 	if err == nil {
 		if other := e.live(key); other != nil && len(opts) == 0 { // others may be lost if the machine stops, but not this one
@@ -57,7 +55,6 @@ func (e *env) isHeld(c *Client, key, rule string, opts ...holdfast.Option) *hold
 
 // isLive insists that a lock is live, by its own account and by the engine's.
 func (e *env) isLive(lock *holdfast.Lock, rule string) {
-	e.Helper()
 	e.noError(lock.Err(), rule, "Err")
 	e.brokenIf(isClosed(lock.Done()), rule, "Done is closed")
 	e.noError(lock.Verify(e.soon()), rule, "Verify")
@@ -65,14 +62,12 @@ func (e *env) isLive(lock *holdfast.Lock, rule string) {
 
 // ends insists that a lock ends within d, for one of the causes.
 func (e *env) ends(lock *holdfast.Lock, d time.Duration, rule string, causes ...error) {
-	e.Helper()
 	e.brokenIf(!e.closes(lock.Done(), d), rule, "Done is open after %v more; Err: %v", d, lock.Err())
 	e.endedBy(lock, rule, causes...)
 }
 
 // endedBy insists that a lock has ended for one of the causes, and no other.
 func (e *env) endedBy(lock *holdfast.Lock, rule string, causes ...error) {
-	e.Helper()
 	err := lock.Err()
 	for _, cause := range causes {
 		if errors.Is(err, cause) {
@@ -120,9 +115,15 @@ func (e *env) eventually(d time.Duration, cond func() bool) bool {
 	}
 }
 
+// becomes insists that within d a condition holds. Look returns it, and what a failure shows.
+func (e *env) becomes(d time.Duration, rule string, look func() (bool, any)) {
+	var saw any
+	holds := e.eventually(d, func() (ok bool) { ok, saw = look(); return ok })
+	e.brokenIf(!holds, rule, "after %v: %+v", d, saw)
+}
+
 // leavesNothing insists that within d the engine stores nothing for a key.
 func (e *env) leavesNothing(key string, d time.Duration, rule string) {
-	e.Helper()
 	var left []string
 	if !e.eventually(d, func() bool {
 		left = e.harness.Residue(e.TB, key)

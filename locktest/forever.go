@@ -15,7 +15,6 @@ const (
 
 // newer insists that tokens rise from grant to grant, or that both are 0 where there are none.
 func (e *env) newer(next, earlier holdfast.Token, rule string) {
-	e.Helper()
 	switch {
 	case e.engine.Tokenless:
 		e.brokenIf(next != 0 || earlier != 0, "an engine without tokens gives 0", "%v after %v", next, earlier)
@@ -26,7 +25,6 @@ func (e *env) newer(next, earlier holdfast.Token, rule string) {
 
 // outlasts insists that a silent holder keeps its key for longer than a lease, and knows it.
 func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
-	e.Helper()
 	e.keptFrom(c, lock.Key())
 	if err := lock.Err(); err != nil || isClosed(lock.Done()) {
 		e.broken(ruleForever, "its lock has ended: %v", err)
@@ -37,7 +35,6 @@ func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 
 // keptFrom insists that c does not get a key, even after a lease.
 func (e *env) keptFrom(c *Client, key string) {
-	e.Helper()
 	ctx := e.within(e.engine.Lease * 3 / 2) // enough for a lease to expire, and to notice that
 	lock, err := c.Acquire(ctx, key)
 	switch {
@@ -51,7 +48,6 @@ func (e *env) keptFrom(c *Client, key string) {
 
 // breaks breaks the lock of a key, as an operator does.
 func (e *env) breaks(c *Client, key string) {
-	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
 	if err == nil {
 		err = c.Break(e.soon(), info)
@@ -61,7 +57,6 @@ func (e *env) breaks(c *Client, key string) {
 
 // inherits has c take over the key of a silent holder: after its lease or, without one, after a break.
 func (e *env) inherits(c *Client, key string) *holdfast.Lock {
-	e.Helper()
 	if !e.engine.NeverExpires {
 		return e.holdWithin(e.handOver(), c, key)
 	}
@@ -74,7 +69,6 @@ func (e *env) inherits(c *Client, key string) *holdfast.Lock {
 
 // keepsForever has client a fall silent: without leases it keeps its lock, and learns of a break when it is back.
 func (e *env) keepsForever(a *Client, silence, speak func()) {
-	e.Helper()
 	b := e.client()
 	kept, broken := e.holdKey(a, e.prefix+"kept"), e.holdKey(a, e.prefix+"broken")
 	silence()

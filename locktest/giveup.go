@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -12,13 +13,11 @@ import (
 var giveUpCases = []testCase{
 	{"G5_CancelWhileWaiting", cancelWhileWaiting},
 	{"G5_CancelWhileDisconnected", cancelWhileDisconnected},
-	{"G5_TryWhileDisconnected", tryWhileDisconnected},
 	{"G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected},
 	{"G5_CancelAtAnyMoment", cancelAtAnyMoment},
+	{"G5_LostWaiterKeepsNoPermit", lostWaiterKeepsNoPermit},
 	{"G5_CancelledBefore", cancelledBefore},
-	{"G5_CtxBoundsOnlyTheWait", ctxBoundsOnlyTheWait},
 	{"G5_WaitElapses", waitElapses},
-	{"G5_RetryEnds", retryEnds},
 	{"G5_AcquireAnyGivesUp", acquireAnyGivesUp},
 }
 
@@ -32,7 +31,6 @@ const (
 
 // gone ends the ctx of a waiter and checks its error.
 func (w *waiter) gone(waitedFor ...error) {
-	w.e.Helper()
 	cause := errors.New("the caller went home")
 	w.cancel(cause)
 	err := w.fails(w.e.engine.Soon, ruleAtOnce)
@@ -59,35 +57,36 @@ func cancelWhileWaiting(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
+// cancelWhileDisconnected has several calls wait for the engine: until their ctx ends, their Retry ends, or for a lease.
 func cancelWhileDisconnected(e *env) {
 	a := e.client()
 	a.Cut()
+	tried := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		_, err := a.TryAcquire(e.ctx, e.key)
+		tried <- err
+	}()
 	w := e.wait(a)
-	time.Sleep(e.engine.Lease / 2)
+	_, err := a.Acquire(e.ctx, e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 2, Initial: time.Millisecond}))
+	e.failsWith(err, holdfast.ErrDisconnected, "Acquire fails with the engine's error when its Retry ends")
+	time.Sleep(time.Until(began.Add(e.engine.Lease / 2)))
 	w.stillWaits(ruleWaitsFor)
 	w.gone(holdfast.ErrDisconnected)
-	try := e.within(e.engine.Lease / 4)
-	began := time.Now()
-	_, err := a.TryAcquire(try, e.key)
-	e.brokenIf(!errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected),
-		ruleSays, "TryAcquire: %v, want DeadlineExceeded and ErrDisconnected", err)
-	late := time.Since(began) - e.engine.Lease/4
-	e.brokenIf(late > e.engine.Soon, ruleAtOnce, "it took %v more", late)
+	// Half a lease more is for a request that was under way.
+	err = receive(e, tried, time.Until(began.Add(e.engine.Lease*3/2+e.engine.Soon)), ruleAway, "TryAcquire has not returned")
+	e.brokenIf(!errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld), ruleAway, "%v, want ErrDisconnected", err)
 	a.Heal()
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	e.release(e.holdWithin(e.patience(), a, e.key))
-}
 
-// tryWhileDisconnected tries without an end of ctx. Half a lease more is for a request that was under way.
-func tryWhileDisconnected(e *env) {
-	a := e.client()
 	a.Cut()
-	began := time.Now()
-	_, err := a.TryAcquire(e.ctx, e.key)
-	e.brokenIf(!errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld), ruleAway, "%v, want ErrDisconnected", err)
-	took := time.Since(began)
-	e.brokenIf(took > e.engine.Lease*3/2+e.engine.Soon, ruleAway, "it took %v", took)
+	began = time.Now()
+	_, err = a.TryAcquire(e.within(e.engine.Lease/4), e.key)
+	e.brokenIf(!errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected), ruleSays, "TryAcquire: %v", err)
+	late := time.Since(began) - e.engine.Lease/4
+	e.brokenIf(late > e.engine.Soon, ruleAtOnce, "it took %v more", late)
 	a.Heal()
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
@@ -114,29 +113,72 @@ func cancelWhileWaitingDisconnected(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
-// cancelAtAnyMoment ends ctx before, during and after the grant.
+// cancelAtAnyMoment ends the ctx of waiters before, during and after the grant.
 func cancelAtAnyMoment(e *env) {
-	a, b := e.client(), e.client()
-	for i := range 10 {
-		lock := e.hold(a)
-		w := e.wait(b)
-		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
-		go w.cancel(nil)
-		e.release(lock)
-		e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "round %d", i)
-		if w.err == nil {
-			e.isLive(w.lock, "a grant that Acquire returns is valid")
-			e.release(w.lock)
+	a, b, c := e.client(), e.client(), e.client()
+	for _, m := range e.modes() {
+		holders, waiters, stays := "w", "w", ""
+		switch m {
+		case "r":
+			waiters, stays = "r r w", "r"
+		case "3":
+			holders, waiters = "3 3 3", "3 3 3 3"
 		}
-		e.settle()
-		e.leavesNothing(e.key, e.patience(), ruleNothing)
+		for i := range 10 {
+			var locks []*holdfast.Lock
+			for range strings.Fields(holders) {
+				locks = append(locks, e.hold(a, mode(strings.Fields(holders)[0]).option()))
+			}
+			var waiting []*waiter
+			for j, want := range strings.Fields(waiters + " " + stays) {
+				waiting = append(waiting, e.wait([]*Client{b, c}[j%2], mode(want).option()))
+			}
+			time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
+			quit := waiting[:len(strings.Fields(waiters))]
+			for _, w := range quit {
+				go w.cancel(nil)
+			}
+			for _, lock := range locks {
+				e.release(lock)
+			}
+			for _, w := range quit {
+				e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "round %d", i)
+				if w.err == nil {
+					e.isLive(w.lock, "a grant that Acquire returns is valid")
+					e.release(w.lock)
+				}
+			}
+			for _, w := range waiting[len(quit):] {
+				e.release(w.granted(e.patience(), "a waiter that gave up blocks nobody"))
+			}
+			if m == "3" {
+				e.all3(b, c)
+			}
+			e.settle()
+			e.leavesNothing(e.key, e.patience(), ruleNothing)
+		}
 	}
+}
+
+func lostWaiterKeepsNoPermit(e *env) {
+	e.needs(e.engine.Shares, "share a key")
+	a, lost := e.client(), e.client()
+	locks := e.share("3", []*Client{a, a, a})
+	w := e.wait(lost, holdfast.WithLimit(3)).waits(a, e.key, 1)
+	lost.dies()
+	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
+	for _, lock := range locks {
+		e.release(lock)
+	}
+	e.all3(a)
+	lost.Heal()
+	e.settle()
+	e.all3(a, lost)
 }
 
 func cancelledBefore(e *env) {
 	a := e.client()
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
+	ctx := e.done()
 	_, errAny := a.AcquireAny(ctx, []string{e.key})
 	_, errInspect := a.Inspect(ctx, e.key)
 	_, errAcquire := a.Acquire(ctx, e.key)
@@ -151,16 +193,6 @@ func cancelledBefore(e *env) {
 		e.brokenIf(!errors.Is(err, context.Canceled), "a ctx that has ended ends the call", "%s: %v", name, err)
 	}
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-func ctxBoundsOnlyTheWait(e *env) {
-	a := e.client()
-	ctx, cancel := context.WithCancel(e.ctx)
-	lock, err := a.Acquire(ctx, e.key)
-	cancel()
-	e.noError(err, ruleAnswers, "Acquire")
-	time.Sleep(e.engine.Lease)
-	e.isLive(lock, "ctx bounds the wait, never the hold")
 }
 
 func waitElapses(e *env) {
@@ -179,20 +211,6 @@ func waitElapses(e *env) {
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 	e.release(e.holdWithin(e.engine.Soon, b, e.key, holdfast.WithWait(e.engine.Soon)))
-}
-
-func retryEnds(e *env) {
-	a := e.client()
-	e.release(e.hold(a)) // the client is connected
-	a.Cut()
-	retry := holdfast.WithRetry(holdfast.Retry{Attempts: 2, Initial: time.Millisecond})
-	began := time.Now()
-	_, err := a.Acquire(e.ctx, e.key, retry)
-	e.brokenIf(!errors.Is(err, holdfast.ErrDisconnected) || e.ctx.Err() != nil,
-		"Acquire fails with the engine's error when its Retry ends", "%v, after %v", err, time.Since(began))
-	a.Heal()
-	e.leavesNothing(e.key, e.patience(), ruleNothing)
-	e.release(e.holdWithin(e.patience(), a, e.key))
 }
 
 func acquireAnyGivesUp(e *env) {

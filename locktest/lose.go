@@ -49,7 +49,6 @@ var loseCases = []testCase{
 const mostMessages = 8
 
 func (e *env) needsLose(a *Client) {
-	e.Helper()
 	e.needs(a.Lose != nil, "lose single messages")
 }
 
@@ -70,7 +69,6 @@ func (a *Client) lose(n int, fate Fate) (met func() bool) {
 
 // losing runs a step for the first message that a client sends from the call of lose on, for the second, and so on.
 func (e *env) losing(a *Client, fate Fate, step func(what string, lose func())) {
-	e.Helper()
 	e.needsLose(a)
 	for n := 1; n <= mostMessages; n++ {
 		met := func() bool { return true }
@@ -100,14 +98,12 @@ func (e *env) arrived(sent time.Time, fate Fate) {
 
 // nothingIsLeft insists that a key is free for all once a message has had its fate.
 func (e *env) nothingIsLeft(sent time.Time, fate Fate, rule string) {
-	e.Helper()
 	e.arrived(sent, fate)
 	e.leavesNothing(e.key, max(0, time.Until(sent.Add(e.recovers(fate)))), rule)
 }
 
 // releaseInTime releases a lock whose release may lose a message.
 func (e *env) releaseInTime(lock *holdfast.Lock, what string) {
-	e.Helper()
 	if err := lock.Release(e.within(e.patience())); err != nil {
 		e.broken(ruleRetries, "%s: %v", what, err)
 	}

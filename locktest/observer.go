@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,14 +80,15 @@ func (o *observer) add(info holdfast.Info, err error) {
 	o.told = append(o.told, info)
 }
 
-// alike reports whether two infos tell the same of the holder.
+// alike reports whether two infos tell the same of the holders.
 func alike(a, b holdfast.Info) bool {
-	return a.Held == b.Held && a.Owner == b.Owner && a.Token == b.Token && a.Grant == b.Grant && bytes.Equal(a.Data, b.Data)
+	return a.Held == b.Held && slices.EqualFunc(slices.Collect(a.Each()), slices.Collect(b.Each()), func(a, b holdfast.Info) bool {
+		return a.Owner == b.Owner && a.Token == b.Token && a.Grant == b.Grant && bytes.Equal(a.Data, b.Data)
+	})
 }
 
 // all returns what was told so far.
 func (o *observer) all() []holdfast.Info {
-	o.e.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.e.brokenIf(o.bad != "", "what is told is a state of the key, none is told twice in a row, and tokens rise", "%s", o.bad)
@@ -95,7 +97,6 @@ func (o *observer) all() []holdfast.Info {
 
 // last insists that the state told last becomes one for which a condition holds.
 func (o *observer) last(rule string, cond func(holdfast.Info) bool) holdfast.Info {
-	o.e.Helper()
 	var told []holdfast.Info
 	if !o.e.eventually(o.e.patience(), func() bool {
 		told = o.all()
@@ -108,7 +109,6 @@ func (o *observer) last(rule string, cond func(holdfast.Info) bool) holdfast.Inf
 
 // stale insists that all that was told after the first n states is a lock, with Stale.
 func (o *observer) stale(lock *holdfast.Lock, n int) {
-	o.e.Helper()
 	for _, info := range o.all()[n:] {
 		o.e.brokenIf(!info.Stale || info.Token != lock.Token() || info.Owner != lock.Owner(),
 			ruleStale, "a client that is cut off was told %+v", info)
@@ -117,13 +117,11 @@ func (o *observer) stale(lock *holdfast.Lock, n int) {
 
 // free insists that it is told that nobody holds the key.
 func (o *observer) free(rule string) {
-	o.e.Helper()
 	o.last(rule, func(i holdfast.Info) bool { return !i.Held && !i.Stale })
 }
 
 // holds insists that a lock is told of.
 func (o *observer) holds(lock *holdfast.Lock, rule string) holdfast.Info {
-	o.e.Helper()
 	return o.last(rule, func(i holdfast.Info) bool {
 		return i.Held && !i.Stale && i.Token == lock.Token() && i.Owner == lock.Owner()
 	})
@@ -132,7 +130,6 @@ func (o *observer) holds(lock *holdfast.Lock, rule string) holdfast.Info {
 // mine acquires the key of the case under an owner name of its own: where there are no tokens,
 // nothing else tells two locks of a client apart.
 func (e *env) mine(c *Client, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
 	return e.hold(c, append(opts, own())...)
 }
 
@@ -140,7 +137,6 @@ func own() holdfast.Option { return holdfast.WithOwner(rand.Text()) }
 
 // ends insists that the loop ends within d, in an error.
 func (o *observer) ends(d time.Duration, want error) {
-	o.e.Helper()
 	o.e.brokenIf(!o.e.closes(o.ended, d), ruleEnds, "the loop goes on after %v", d)
 	o.all()
 	o.e.brokenIf(!errors.Is(o.err, want), ruleEnds, "%v, want %v", o.err, want)

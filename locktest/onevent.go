@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,7 +14,6 @@ var onEventCases = []testCase{
 	{"G9_OnEventReportsPlaces", eventsReportPlaces},
 	{"G9_OnEventReportsEnds", eventsReportEnds},
 	{"G9_OnEventReportsHeartbeats", eventsReportHeartbeats},
-	{"G9_OnEventReportsTheConnection", eventsReportTheConnection},
 	{"G9_OnEventDelaysNothing", onEventDelaysNothing},
 }
 
@@ -119,9 +117,8 @@ func eventsReportPlaces(e *env) {
 			}
 		})
 		waiters = append(waiters, w.waits(holder, e.key, i+1))
-		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }) {
-			e.broken(rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))
-		}
+		e.brokenIf(e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }),
+			rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))
 	}
 	e.release(lock)
 	for _, w := range waiters {
@@ -184,9 +181,7 @@ func eventsReportEnds(e *env) {
 		e.brokenIf(ending.Took < h.least || ending.Took > h.most,
 			ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Took)
 	}
-	if len(holds) > 0 {
-		e.broken(ruleEnding, "not reported: %+v; reported: %+v", holds, l.of(endings...))
-	}
+	e.brokenIf(len(holds) > 0, ruleEnding, "not reported: %+v; reported: %+v", holds, l.of(endings...))
 }
 
 // eventsReportHeartbeats checks those of a client that holds two locks for a lease and is then cut off.
@@ -199,9 +194,8 @@ func eventsReportHeartbeats(e *env) {
 		e.isLive(lock, "a lease that is renewed does not end")
 	}
 	for _, key := range keys {
-		if !e.eventually(e.engine.Soon, func() bool { return beats(l, key, false) > 1 }) {
-			e.broken(ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, l.of(holdfast.Heartbeat))
-		}
+		e.brokenIf(!e.eventually(e.engine.Soon, func() bool { return beats(l, key, false) > 1 }),
+			ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, l.of(holdfast.Heartbeat))
 	}
 	a.Cut()
 	cut := time.Now()
@@ -225,9 +219,8 @@ func eventsReportHeartbeats(e *env) {
 			ruleHeartbeat, "a heartbeat sent while the client was cut off renewed the lease: %+v", h)
 	}
 	for _, key := range keys {
-		if beats(l, key, true) == 0 {
-			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, l.of(holdfast.Heartbeat))
-		}
+		e.brokenIf(beats(l, key, true) == 0,
+			ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, l.of(holdfast.Heartbeat))
 	}
 }
 
@@ -239,32 +232,6 @@ func beats(l *eventLog, key string, failed bool) (n int) {
 		}
 	}
 	return n
-}
-
-func eventsReportTheConnection(e *env) {
-	a, l := e.watched()
-	events := a.Events()
-	defer events.Close()
-	var want []bool
-	for i := range 2 {
-		e.holdKey(a, fmt.Sprintf("%s%d", e.prefix, i)) // some engines notice by their heartbeats
-		e.next(events.Ready(), e.patience(), ruleState)
-		a.Cut()
-		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
-		want = append(want, true, false)
-		a.Heal()
-		if !e.eventually(e.patience(), func() bool { return len(l.of(connections...)) > len(want) }) {
-			e.broken(ruleConnection, "healed; reported: %+v", l.of(connections...))
-		}
-	}
-	e.closed(a, l)
-	var got []bool
-	for _, c := range l.of(connections...) {
-		got = append(got, c.Kind == holdfast.Ready)
-	}
-	if want = append(want, true); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
-		e.broken(ruleConnection, "reported: %v, want %v", got, want)
-	}
 }
 
 // onEventDelaysNothing acquires and releases locks while OnEvent does not return.

@@ -24,7 +24,6 @@ var orderCases = []testCase{
 
 // line has n clients wait, one after the other, who release at once. The result grows as they are served.
 func (e *env) line(holder *Client, n int) (waiters []*waiter, served func() []int) {
-	e.Helper()
 	var mu sync.Mutex
 	var order []int
 	for i := range n {
@@ -47,7 +46,6 @@ func (e *env) line(holder *Client, n int) (waiters []*waiter, served func() []in
 
 // inOrder insists on the order of service, if the engine promises one, or else that all are served.
 func (e *env) inOrder(got, want []int) {
-	e.Helper()
 	if e.engine.Ordered {
 		e.brokenIf(!slices.Equal(got, want), "first come, first served", "served %v, want %v", got, want)
 		return

@@ -9,8 +9,7 @@ import (
 )
 
 var orphanCases = []testCase{
-	{"G6_CutDuringAcquire", cutDuringAcquire},
-	{"G6_CutDuringRelease", cutDuringRelease},
+	{"G6_CutDuringAcquireAndRelease", cutDuringAcquireAndRelease},
 	{"G6_GiveUpDuringCut", giveUpDuringCut},
 }
 
@@ -23,55 +22,65 @@ const ruleRetries = "Release retries until the engine has confirmed it"
 
 // owns insists that the engine and the holder of a lock agree.
 func (e *env) owns(lock *holdfast.Lock, probe *Client) {
-	e.Helper()
-	const rule = "the engine has the grant that Acquire returns"
+	const rule = "the engine has the grant that Acquire returns, once"
 	e.noError(lock.Verify(e.within(e.patience())), rule, "Verify")
-	var queue []holdfast.Waiter
 	// What came of a request that was repeated may be on its way out.
-	if !e.eventually(e.patience(), func() bool {
-		info, err := probe.Inspect(e.soon(), lock.Key())
-		e.brokenIf(err != nil || !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner(),
-			rule, "token %v of %q; Inspect: %+v, %v", lock.Token(), lock.Owner(), info, err)
-		queue = info.Queue
-		return len(queue) == 0
-	}) {
-		e.broken("no client waits behind its own grant", "%+v does", queue)
+	e.becomes(e.patience(), "no client waits behind its own grant", func() (bool, any) {
+		info, n := e.inspect(probe), 0
+		for grant := range info.Each() {
+			if grant.Token == lock.Token() && grant.Owner == lock.Owner() {
+				n++
+			}
+		}
+		e.brokenIf(n != 1, rule, "token %v of %q; Inspect: %+v", lock.Token(), lock.Owner(), info)
+		return len(info.Queue) == 0, info.Queue
+	})
+}
+
+// cutDuringAcquireAndRelease has another client share the key all the time, if the mode allows that.
+func cutDuringAcquireAndRelease(e *env) {
+	a, b := e.client(), e.client()
+	for _, m := range e.modes() {
+		var stays []*holdfast.Lock
+		if m != "w" {
+			stays = append(stays, e.hold(b, m.option()))
+		}
+		for i, delay := range moments {
+			if delay < 0 {
+				a.Cut()
+			}
+			w := e.wait(a, m.option())
+			e.cutFor(a, delay)
+			lock := w.granted(e.patience(), "a request whose reply was lost still ends in a grant")
+			if i%2 == 0 {
+				e.owns(lock, b)
+			}
+			released := make(chan error, 1)
+			go func() { released <- lock.Release(e.within(e.patience())) }()
+			e.cutFor(a, delay)
+			e.mayFail(receive(e, released, e.patience(), ruleRetries, "it has not returned"), holdfast.ErrLost, ruleRetries)
+			if m == "w" {
+				e.leavesNothing(e.key, e.handOver(), "a lost reply leaves nothing behind")
+				continue
+			}
+			e.becomes(e.handOver(), "a lost reply leaves nothing behind", func() (bool, any) {
+				info := e.inspect(b)
+				return len(info.Holders) == 1 && len(info.Queue) == 0, info
+			})
+			e.areLive(stays, ruleOthers)
+		}
+		for _, lock := range stays {
+			e.release(lock)
+		}
 	}
 }
 
-func cutDuringAcquire(e *env) {
-	a, probe := e.client(), e.client()
-	for i, delay := range moments {
-		if delay < 0 {
-			a.Cut()
-		}
-		w := e.wait(a)
-		time.Sleep(delay)
-		a.Cut()
-		time.Sleep(e.engine.Lease / 20)
-		a.Heal()
-		lock := w.granted(e.patience(), "a request whose reply was lost still ends in a grant")
-		if i%2 == 0 {
-			e.owns(lock, probe)
-		}
-		e.mayFail(lock.Release(e.within(e.patience())), holdfast.ErrLost, ruleRetries)
-		e.leavesNothing(e.key, e.handOver(), "a lost reply leaves no grant without a holder")
-	}
-}
-
-func cutDuringRelease(e *env) {
-	a := e.client()
-	for _, delay := range moments {
-		lock := e.holdWithin(e.patience(), a, e.key)
-		released := make(chan error, 1)
-		go func() { released <- lock.Release(e.within(e.patience())) }()
-		time.Sleep(delay)
-		a.Cut()
-		time.Sleep(e.engine.Lease / 20)
-		a.Heal()
-		e.mayFail(receive(e, released, e.patience(), ruleRetries, "it has not returned"), holdfast.ErrLost, ruleRetries)
-		e.leavesNothing(e.key, e.handOver(), "a lost reply to a release leaves nothing behind")
-	}
+// cutFor cuts a client off after a delay, for a short time.
+func (e *env) cutFor(a *Client, delay time.Duration) {
+	time.Sleep(delay)
+	a.Cut()
+	time.Sleep(e.engine.Lease / 20)
+	a.Heal()
 }
 
 func giveUpDuringCut(e *env) {
@@ -90,10 +99,9 @@ func giveUpDuringCut(e *env) {
 		a.Cut()
 		time.Sleep(time.Millisecond)
 		cancel()
-		if lock := receive(e, result, e.engine.Soon, ruleAtOnce, "the reply was lost, and it has not returned"); lock != nil { // the call was faster than the cut
-			pending, stop := context.WithCancel(e.ctx)
-			stop()
-			if err := lock.Release(pending); err != nil && !errors.Is(err, holdfast.ErrReleasePending) && !errors.Is(err, holdfast.ErrLost) {
+		lock := receive(e, result, e.engine.Soon, ruleAtOnce, "the reply was lost, and it has not returned")
+		if lock != nil { // the call was faster than the cut
+			if err := lock.Release(e.done()); err != nil && !errors.Is(err, holdfast.ErrReleasePending) && !errors.Is(err, holdfast.ErrLost) {
 				e.broken("Release is pending while the engine does not answer", "%v", err)
 			}
 		}

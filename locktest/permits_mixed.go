@@ -56,7 +56,6 @@ func entitled(line []*entrant) (all []*entrant) {
 
 // step performs the next step.
 func (s *schedule) step(word string) {
-	s.Helper()
 	s.steps = append(s.steps, word)
 	if number, ok := strings.CutPrefix(word, "-"); ok {
 		s.end(slices.IndexFunc(s.line, func(r *entrant) bool { return strconv.Itoa(r.number) == number }))
@@ -69,7 +68,6 @@ func (s *schedule) step(word string) {
 
 // end ends the i-th request of the line.
 func (s *schedule) end(i int) {
-	s.Helper()
 	r := s.line[i]
 	s.line = slices.Delete(s.line, i, i+1)
 	if !isClosed(r.done) {
@@ -84,7 +82,6 @@ func (s *schedule) end(i int) {
 // check insists that the requests hold the key that are entitled to it, and that the queue has the others. On an engine without order
 // it insists that no requests hold the key that exclude each other.
 func (s *schedule) check() {
-	s.Helper()
 	holders := func() []*entrant {
 		return slices.DeleteFunc(slices.Clone(s.line), func(r *entrant) bool { return !r.holds() })
 	}
@@ -119,7 +116,6 @@ func numbers(requests []*entrant) string {
 
 // drain ends each holder, and insists that each waiter becomes one.
 func (s *schedule) drain() {
-	s.Helper()
 	for len(s.line) > 0 {
 		i := -1
 		if !s.eventually(s.patience(), func() bool { i = slices.IndexFunc(s.line, (*entrant).holds); return i >= 0 }) {
@@ -133,7 +129,6 @@ func (s *schedule) drain() {
 
 // play performs schedules.
 func (e *env) play(texts ...string) {
-	e.Helper()
 	for i, s := range e.schedules(len(texts)) {
 		for word := range strings.FieldsSeq(texts[i]) {
 			s.step(word)

@@ -169,7 +169,6 @@ func doReleases(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, rule)
 
 	succeeds := func(rule string, err error) {
-		e.Helper()
 		e.noError(err, rule)
 		e.leavesNothing(e.key, e.engine.Soon, rule)
 	}

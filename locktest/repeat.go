@@ -100,7 +100,6 @@ func givingUpAndClosing(fate Fate) func(e *env) {
 
 // loses has each message of a call about a grant lost, and hands the key over then. What is sent late must not reach the next grant.
 func (e *env) loses(fate Fate, call func(c *Client, lock *holdfast.Lock, info holdfast.Info) error, after func(lock, next *holdfast.Lock)) {
-	e.Helper()
 	a, b := e.client(), e.client()
 	e.losing(b, fate, func(what string, lose func()) {
 		lock := e.holdWithin(e.patience(), a, e.key)

@@ -10,7 +10,7 @@ import (
 var cases = slices.Concat(
 	exclusionCases, leaseCases, tokenCases, endCases, giveUpCases, orphanCases, orderCases,
 	ttlCases, eventCases, onEventCases, releaseCases, closeCases, inputCases, reclaimCases, observeCases, loseCases, stallCases,
-	repeatCases, electionCases, dataCases, askCases, allCases, shareCases, permitCases, mixedCases, turnCases,
+	repeatCases, electionCases, dataCases, askCases, allCases, shareCases, mixedCases, turnCases,
 )
 
 // Run tests an engine: each guarantee of the contract has at least one subtest, whose

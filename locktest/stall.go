@@ -4,10 +4,8 @@ package locktest
 var stallCases = []testCase{
 	stalled("G2_HolderKnowsFirst", holderKnowsFirst),
 	stalled("G5_CancelWhileDisconnected", cancelWhileDisconnected),
-	stalled("G5_TryWhileDisconnected", tryWhileDisconnected),
 	stalled("G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected),
-	stalled("G6_CutDuringAcquire", cutDuringAcquire),
-	stalled("G6_CutDuringRelease", cutDuringRelease),
+	stalled("G6_CutDuringAcquireAndRelease", cutDuringAcquireAndRelease),
 	stalled("G6_GiveUpDuringCut", giveUpDuringCut),
 	stalled("G10_PendingWhileCut", pendingWhileCut),
 	stalled("G10_LateReleaseSparesTheSuccessor", lateReleaseSparesTheSuccessor),

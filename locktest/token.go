@@ -1,15 +1,8 @@
 package locktest
 
-import (
-	"time"
+import "github.com/holdfast-go/holdfast"
 
-	"github.com/holdfast-go/holdfast"
-)
-
-var tokenCases = []testCase{
-	{"G3_TokensRise", tokensRise},
-	{"G3_TokenIsFixed", tokenIsFixed},
-}
+var tokenCases = []testCase{{"G3_TokensRise", tokensRise}}
 
 // tokensRise ends one hold after the other, in every possible way.
 func tokensRise(e *env) {
@@ -51,20 +44,5 @@ func tokensRise(e *env) {
 			e.keptFrom(probe, e.key)
 			e.breaks(probe, e.key)
 		}
-	}
-}
-
-func tokenIsFixed(e *env) {
-	const rule = "renewing and extending never change the token"
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithTTL(time.Hour))
-	token := lock.Token()
-	for range 3 {
-		time.Sleep(e.engine.Lease / 2)
-		e.isLive(lock, ruleRenewed)
-		e.noError(lock.Extend(2*time.Hour), "a live lock can be extended")
-		info, err := b.Inspect(e.soon(), e.key)
-		e.brokenIf(err != nil || info.Token != token || lock.Token() != token,
-			rule, "granted %v; Token says %v, Inspect %v, %v", token, lock.Token(), info.Token, err)
 	}
 }

@@ -39,7 +39,6 @@ func (e *env) waitKey(c *Client, key string, granted func(*holdfast.Lock), opts 
 
 // waits gives the call time to begin, and insists that it has not returned.
 func (w *waiter) waits(probe *Client, key string, place int) *waiter {
-	w.e.Helper()
 	if w.e.engine.Ordered {
 		w.e.queued(probe, key, place)
 	} else {
@@ -51,13 +50,11 @@ func (w *waiter) waits(probe *Client, key string, place int) *waiter {
 
 // stillWaits insists that the call has not returned.
 func (w *waiter) stillWaits(rule string) {
-	w.e.Helper()
 	w.e.brokenIf(isClosed(w.done), rule, "Acquire has returned, with error %v", w.err)
 }
 
 // queued waits until n clients are in the queue, and returns their owners. Where there is no queue, it returns at once.
 func (e *env) queued(probe *Client, key string, n int) []string {
-	e.Helper()
 	if !e.engine.Ordered {
 		return nil
 	}
@@ -78,15 +75,34 @@ func (e *env) queued(probe *Client, key string, n int) []string {
 
 // granted insists that the call succeeds within d.
 func (w *waiter) granted(d time.Duration, rule string) *holdfast.Lock {
-	w.e.Helper()
 	w.e.brokenIf(!w.e.closes(w.done, d), rule, "Acquire still waits after %v", d)
 	w.e.brokenIf(w.err != nil, rule, "Acquire: %v", w.err)
 	return w.lock
 }
 
+// inTurn releases what waiters are granted, one after the other: in this order, if the engine promises one.
+func (e *env) inTurn(waiters ...*waiter) {
+	for len(waiters) > 0 {
+		i := 0
+		if !e.engine.Ordered {
+			e.eventually(e.patience(), func() bool {
+				i = slices.IndexFunc(waiters, func(w *waiter) bool { return isClosed(w.done) })
+				return i >= 0
+			})
+		}
+		lock := waiters[max(0, i)].granted(e.handOver(), ruleServed)
+		waiters = slices.Delete(waiters, max(0, i), max(0, i)+1)
+		for _, w := range waiters {
+			if e.engine.Ordered {
+				w.stillWaits(ruleTurns)
+			}
+		}
+		e.release(lock)
+	}
+}
+
 // fails insists that the call fails within d, and returns its error.
 func (w *waiter) fails(d time.Duration, rule string) error {
-	w.e.Helper()
 	w.e.brokenIf(!w.e.closes(w.done, d), rule, "Acquire has not returned after %v", d)
 	w.e.brokenIf(w.err == nil, rule, "Acquire succeeded")
 	return w.err
