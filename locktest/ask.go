@@ -19,7 +19,6 @@ var askCases = []testCase{
 	{"G17_NothingElseChanges", nothingElseChanges},
 	{"G17_EndsKeepTheirCauses", endsKeepTheirCauses},
 	{"G17_NotAfterTheEnd", notAfterTheEnd},
-	{"G17_NobodyToAsk", nobodyToAsk},
 	{"G17_AskingTheDead", askingTheDead},
 }
 
@@ -29,7 +28,6 @@ const (
 	ruleAskNoEnd = "an ask is a wish: the lock lives on"
 	ruleAskOnly  = "an ask reaches the grant that it was meant for, and no other"
 	ruleAskElse  = "an ask changes nothing that others read of the lock"
-	ruleUnasked  = "a lock for which nobody has asked is not asked for"
 )
 
 // asks asks for the lock of a key, and returns the grant that it has asked for.
@@ -132,16 +130,18 @@ func askedWhileCutOff(e *env) {
 	events := a.Events()
 	defer events.Close()
 	a.Cut()
-	ctx, cancel := context.WithTimeout(e.ctx, e.engine.Soon)
-	defer cancel()
 	info := e.inspect(b)
-	e.noError(b.Ask(ctx, info), "Ask does not wait until the holder has heard of it")
+	e.noError(b.Ask(e.soon(), info), "Ask does not wait until the holder has heard of it")
 	e.settle()
 	e.brokenIf(isClosed(lock.Asked()), ruleAsk, "Asked is closed although nothing can have reached the holder")
 	a.Heal()
 	e.asked(lock, e.engine.Notice+e.engine.Lease/2)
 	e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
 	e.isLive(lock, ruleAskNoEnd)
+	b.Cut()
+	err := b.Ask(e.within(e.engine.Lease/20), info)
+	e.brokenIf(!errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected),
+		"Ask gives up with its ctx, and says what it waited for", "%v", err)
 	e.release(lock)
 }
 
@@ -253,9 +253,7 @@ func notAfterTheEnd(e *env) {
 	lock := e.hold(a)
 	info := e.inspect(b)
 	a.Cut()
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	_ = lock.Release(ctx) // which does not arrive yet
+	_ = lock.Release(e.done()) // which does not arrive yet
 	e.noError(b.Ask(e.soon(), info), "Ask of a lock whose release is under way")
 	a.Heal()
 	e.noError(lock.Release(e.within(e.patience())), "a release is sent until it is confirmed")
@@ -265,38 +263,4 @@ func notAfterTheEnd(e *env) {
 	e.closed(a, l)
 	wishes := l.of(holdfast.Asked)
 	e.brokenIf(len(wishes) > 0, rule, "OnEvent: %+v", wishes)
-}
-
-func nobodyToAsk(e *env) {
-	a, b := e.client(), e.client()
-	free := e.inspect(b)
-	for what, info := range map[string]holdfast.Info{
-		"of a free key": free, "of a key alone": {Key: e.key}, "without a grant": {Key: e.key, Held: true, Holder: holdfast.Holder{Owner: "worker"}},
-	} {
-		if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrInvalid) {
-			e.broken("Ask of no grant is refused", "%s: %v, want ErrInvalid", what, err)
-		}
-	}
-	lock := e.hold(a)
-	info := e.inspect(b)
-	bad := info
-	bad.Key = ""
-	e.failsWith(b.Ask(e.soon(), bad), holdfast.ErrInvalid, "Ask of an invalid key is refused")
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	e.failsWith(b.Ask(ctx, info), context.Canceled, "Ask with a ctx that is done returns its error")
-	b.Cut()
-	late, stop := context.WithTimeout(e.ctx, e.engine.Lease/20)
-	defer stop()
-	if err := b.Ask(late, info); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-		e.broken("Ask gives up with its ctx, and says what it waited for", "%v, want its ctx's error and ErrDisconnected", err)
-	}
-	b.Heal()
-	e.close(b)
-	e.failsWith(b.Ask(e.soon(), info), holdfast.ErrClosed, "Ask by a client that is closed fails")
-	other := e.holdKey(a, e.prefix+"another key")
-	e.unasked(ruleUnasked, other)
-	e.isLive(lock, ruleAskNoEnd)
-	e.release(lock)
-	e.release(other)
 }

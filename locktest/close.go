@@ -17,9 +17,6 @@ var closeCases = []testCase{
 	{closeWithoutEnd, closeWhileCutWithoutEnd},
 	{"G11_CloseAfterTheLoss", closeAfterTheLoss},
 	{"G11_CloseWithCtxDone", closeWithCtxDone},
-	{"G11_CloseIsNoOutage", closeIsNoOutage},
-	{"G11_CloseEndsCallsThatWait", closeEndsCallsThatWait},
-	{"G11_CloseTwiceAtOnce", closeTwiceAtOnce},
 	{"G11_CloseInAList", closeInAList},
 	{"G11_CloseLeavesNoGoroutine", closeLeavesNoGoroutine},
 }
@@ -36,9 +33,11 @@ const ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleas
 
 const ruleClosed = "Close ends locks with ErrReleased and calls with ErrClosed"
 
+// closeEndsEverything closes a client several times at once.
 func closeEndsEverything(e *env) {
 	const n = 30
-	a, b := e.client(), e.client()
+	l := &eventLog{}
+	a, b := e.clientWith(ClientOptions{OnEvent: l.note}), e.client()
 	var locks []*holdfast.Lock
 	for i := range n {
 		locks = append(locks, e.holdKey(a, fmt.Sprintf("%sheld%d", e.prefix, i)))
@@ -49,7 +48,14 @@ func closeEndsEverything(e *env) {
 		waiters = append(waiters, e.wait(a))
 	}
 	waiters[0].waits(b, e.key, n)
-	e.noError(a.Close(e.soon()), "Close returns nil once everything is confirmed")
+	errs := make(chan error, 3)
+	for range cap(errs) {
+		go func() { errs <- a.Close(e.soon()) }()
+	}
+	for range cap(errs) {
+		const rule = "Close returns nil once everything is confirmed, also if it is called again and concurrently"
+		e.noError(receive(e, errs, e.engine.Soon, rule, "it has not returned"), rule)
+	}
 	for _, lock := range locks {
 		e.brokenIf(!isClosed(lock.Done()), ruleClosed, "Done of a lock is open")
 		e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
@@ -63,7 +69,10 @@ func closeEndsEverything(e *env) {
 	e.isLive(other, "Close touches the locks of its own client only")
 	e.release(other)
 	e.leavesNothing(e.key, e.engine.Soon, "Close leaves no contender in a queue")
-	e.noError(a.Close(e.soon()), "a second Close returns the same result as the first")
+	e.closed(a, l)
+	e.settle()
+	outages := l.of(holdfast.Disconnected)
+	e.brokenIf(len(outages) > 0, "an orderly Close is not an outage: no event reports one", "%+v", outages)
 }
 
 func useAfterClose(e *env) {
@@ -71,39 +80,18 @@ func useAfterClose(e *env) {
 	info := e.inspect(a)
 	e.close(a)
 	held := e.hold(b)
-	calls := map[string]func() error{
-		"Acquire":    func() error { _, err := a.Acquire(e.soon(), e.key); return err },
-		"TryAcquire": func() error { _, err := a.TryAcquire(e.soon(), e.key); return err },
-		"AcquireAny": func() error { _, err := a.AcquireAny(e.soon(), []string{e.key}); return err },
-		"Inspect":    func() error { _, err := a.Inspect(e.soon(), e.key); return err },
-		"Break":      func() error { return a.Break(e.soon(), info) },
-		"Ask":        func() error { return a.Ask(e.soon(), info) },
-		"TryDo": func() error {
-			return a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
-		},
-		"Do": func() error {
-			return a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
-		},
-		"List": func() error {
-			for _, err := range a.List(e.soon(), e.prefix) {
-				return err
-			}
-			return nil
-		},
-		"Observe": func() error {
-			for _, err := range a.Observe(e.soon(), e.key) {
-				return err
-			}
-			return nil
-		},
+	calls := e.calls(a, info)
+	calls["List"] = func(context.Context, string, ...holdfast.Option) error {
+		for _, err := range a.List(e.soon(), e.prefix) {
+			return err
+		}
+		return nil
 	}
 	for name, call := range calls {
-		if err := call(); !errors.Is(err, holdfast.ErrClosed) {
-			e.broken("every call after Close fails with ErrClosed", "%s: %v", name, err)
-		}
+		e.failsWith(call(e.soon(), e.key), holdfast.ErrClosed, "every call after Close fails with ErrClosed", name)
 	}
 	for name, err := range map[string]error{"Verify": lock.Verify(e.soon()), "Extend": lock.Extend(time.Hour)} {
-		e.brokenIf(!errors.Is(err, holdfast.ErrReleased), "a lock that Close ended says so", "%s: %v", name, err)
+		e.failsWith(err, holdfast.ErrReleased, "a lock that Close ended says so", name)
 	}
 	e.release(lock)
 	e.isLive(held, ruleSpares)
@@ -112,8 +100,20 @@ func useAfterClose(e *env) {
 func closeWhileCut(e *env) {
 	a, b := e.client(), e.client()
 	locks := []*holdfast.Lock{e.hold(a), e.holdKey(a, e.prefix+"another")}
+	info := e.inspect(a)
 	w := e.waitKey(a, e.key, nil).waits(b, e.key, 1)
 	a.Cut()
+	type result struct {
+		name string
+		err  error
+	}
+	calls := e.calls(a, info)
+	delete(calls, "Observe") // an observer waits for another state
+	results := make(chan result, len(calls))
+	for name, call := range calls {
+		go func() { results <- result{name, call(e.ctx, e.prefix+"other")} }()
+	}
+	time.Sleep(e.engine.Lease / 20)
 	limit := e.engine.Lease / 10
 	began := time.Now()
 	err := a.Close(e.within(limit))
@@ -124,12 +124,14 @@ func closeWhileCut(e *env) {
 		e.ends(lock, 0, ruleClosed, holdfast.ErrReleased)
 	}
 	e.failsWith(w.fails(e.engine.Soon, "Close ends every call that waits"), holdfast.ErrClosed, ruleClosed, "Acquire")
+	for range calls {
+		r := receive(e, results, e.engine.Soon, "Close ends every call that waits", "a call still waits")
+		e.failsWith(r.err, holdfast.ErrClosed, ruleClosed, r.name)
+	}
 	next := []*holdfast.Lock{e.inherits(b, e.key), e.inherits(b, e.prefix+"another")}
 	a.Heal()
 	time.Sleep(e.engine.Lease / 2) // what was under way arrives
-	for _, lock := range next {
-		e.isLive(lock, ruleSpares)
-	}
+	e.areLive(next, ruleSpares)
 }
 
 // closeWhileCutWithoutEnd calls Close in an outage, with a ctx that never ends.
@@ -195,57 +197,6 @@ func closeWithCtxDone(e *env) {
 			e.release(e.takes(b, key, "Close gives every key back, even if its ctx is done"))
 		}
 	}
-}
-
-func closeIsNoOutage(e *env) {
-	const rule = "an orderly Close is not an outage: no event reports one"
-	a, l := e.watched()
-	e.hold(a)
-	e.closed(a, l)
-	e.settle()
-	outages := l.of(holdfast.Disconnected)
-	e.brokenIf(len(outages) > 0, rule, "%+v", outages)
-}
-
-func closeEndsCallsThatWait(e *env) {
-	a := e.client()
-	lock := e.hold(a)
-	a.Cut()
-	calls := map[string]func() error{
-		"TryAcquire": func() error { _, err := a.TryAcquire(e.ctx, e.prefix+"other"); return err },
-		"Acquire":    func() error { _, err := a.Acquire(e.ctx, e.prefix+"other"); return err },
-		"Inspect":    func() error { _, err := a.Inspect(e.ctx, e.key); return err },
-		"Verify":     func() error { return lock.Verify(e.ctx) },
-	}
-	type result struct {
-		name string
-		err  error
-	}
-	results := make(chan result, len(calls))
-	for name, call := range calls {
-		go func() { results <- result{name, call()} }()
-	}
-	time.Sleep(e.engine.Lease / 20)
-	go a.Close(e.within(e.engine.Lease / 10))
-	for range calls {
-		r := receive(e, results, e.engine.Lease/10+e.engine.Soon, "Close ends every call that waits", "a call still waits")
-		e.brokenIf(!errors.Is(r.err, holdfast.ErrClosed) && !(r.name == "Verify" && errors.Is(r.err, holdfast.ErrReleased)),
-			ruleClosed, "%s: %v", r.name, r.err)
-	}
-}
-
-func closeTwiceAtOnce(e *env) {
-	a := e.client()
-	e.hold(a)
-	errs := make(chan error, 3)
-	for range cap(errs) {
-		go func() { errs <- a.Close(e.within(e.engine.Soon)) }()
-	}
-	for range cap(errs) {
-		const rule = "Close may be called again and concurrently, with the same result"
-		e.noError(receive(e, errs, e.engine.Soon, rule, "it has not returned"), rule)
-	}
-	e.leavesNothing(e.key, e.engine.Soon, "Close gives every key back")
 }
 
 // closeInAList closes a client in the body of a loop over its List.

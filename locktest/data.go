@@ -17,10 +17,7 @@ var dataCases = []testCase{
 	{"G16_LastWins", lastWins},
 	{"G16_RefusedAfterTheEnd", dataAfterTheEnd},
 	{"G16_NotOverABreak", dataAfterABreak},
-	{"G16_TouchesNoOther", dataTouchesNoOther},
 	{"G16_SurvivesACut", dataSurvivesACut},
-	{"G16_BadInput", badData},
-	{"G16_CauseOfTheEnd", causeAfterData},
 }
 
 const (
@@ -31,9 +28,7 @@ const (
 
 // sets insists that SetData succeeds.
 func (e *env) sets(lock *holdfast.Lock, data string) {
-	if err := lock.SetData(e.soon(), []byte(data)); err != nil {
-		e.broken("SetData of a live lock succeeds", "SetData(%q): %v", clipped(data), err)
-	}
+	e.noError(lock.SetData(e.soon(), []byte(data)), "SetData of a live lock succeeds", clipped(data))
 }
 
 // hasData insists that others read the data of the key.
@@ -46,35 +41,36 @@ func (e *env) hasData(c *Client, key, want, rule string) {
 
 func clipped(s string) string { return s[:min(len(s), 40)] }
 
+// othersReadIt sets the data of a lock that another client waits for.
 func othersReadIt(e *env) {
 	a, b := e.client(), e.client()
+	other := e.holdKey(a, e.prefix+"other", holdfast.WithData([]byte("other")))
 	lock := e.hold(a, holdfast.WithData([]byte("first")), holdfast.WithOwner("leader"))
+	w := e.wait(b, holdfast.WithData([]byte("next"))).waits(a, e.key, 1)
 	before := e.inspect(b)
-	for _, data := range []string{"second", "\x00\xff\x00", strings.Repeat("x", holdfast.MaxData), "owner\x00data", "", "again", ""} {
+	for _, data := range []string{"second", "\x00\xff\x00", strings.Repeat("x", holdfast.MaxData), "owner\x00data", "", "again", "", "listed"} {
 		e.sets(lock, data)
 		e.hasData(b, e.key, data, ruleData)
 		after := e.inspect(b)
 		after.Data, before.Data = nil, nil
 		after.LastHeard, before.LastHeard = time.Time{}, time.Time{} // the write may count as a heartbeat
-		if got, want := fmt.Sprintf("%+v", after), fmt.Sprintf("%+v", before); got != want {
-			e.broken(ruleDataAlone, "%s, before it %s", got, want)
-		}
+		got, want := fmt.Sprintf("%+v", after), fmt.Sprintf("%+v", before)
+		e.brokenIf(got != want, ruleDataAlone, "%s, before it %s", got, want)
 	}
-	e.sets(lock, "listed")
-	listed := ""
 	for info, err := range b.List(e.soon(), e.key) {
-		e.noError(err, ruleAnswers, "List")
-		listed = string(info.Data)
+		e.brokenIf(err != nil || string(info.Data) != "listed", ruleData, "List has the data %q, %v", clipped(string(info.Data)), err)
 	}
-	e.brokenIf(listed != "listed", ruleData, "List has the data %q", clipped(listed))
-	if got := e.isHeld(b, e.key, ruleOne).Holder; got.Token != lock.Token() || string(got.Data) != "listed" {
-		e.broken(ruleData, "a HeldError has the token %v and the data %q", got.Token, clipped(string(got.Data)))
-	}
+	holder := e.isHeld(b, e.key, ruleOne).Holder
+	e.brokenIf(holder.Token != lock.Token() || string(holder.Data) != "listed", ruleData, "a HeldError has %+v", holder)
+	e.hasData(b, other.Key(), "other", ruleDataAlone)
 	e.isLive(lock, ruleDataAlone)
+	w.stillWaits(ruleOne)
 	e.release(lock)
-	if info := e.inspect(b); info.Held || len(info.Data) > 0 {
-		e.broken("data ends with the hold", "%+v", info)
-	}
+	next := w.granted(e.handOver(), ruleNext)
+	e.hasData(a, e.key, "next", "the next holder's data is its own")
+	e.release(next)
+	info := e.inspect(b)
+	e.brokenIf(info.Held || len(info.Data) > 0, "data ends with the hold", "%+v", info)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
@@ -136,9 +132,8 @@ func lastWins(e *env) {
 		<-called
 	}
 	for range calls {
-		if err := receive(e, done, e.engine.Soon, "SetData of a live lock succeeds", "it has not returned"); err != nil {
-			e.broken("SetData of a live lock succeeds", "of %d at the same time: %v", calls, err)
-		}
+		const rule = "SetData of a live lock succeeds, also beside other calls"
+		e.noError(receive(e, done, e.engine.Soon, rule, "it has not returned"), rule)
 	}
 	info := e.inspect(b)
 	e.brokenIf(len(info.Data) != 1, "of several calls of SetData, one wins", "the data is %q", clipped(string(info.Data)))
@@ -158,41 +153,44 @@ func lastWins(e *env) {
 func (e *env) refusesData(lock *holdfast.Lock, causes ...error) {
 	err := lock.SetData(e.soon(), []byte("too late"))
 	e.endedBy(lock, "SetData fails once the lock has ended", causes...)
-	if ended := lock.Err(); !errors.Is(err, ended) {
-		e.broken("SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, ended)
-	}
+	e.failsWith(err, lock.Err(), "SetData of a lock that has ended fails with what Err returns")
 }
 
+// dataAfterTheEnd ends locks whose data has been set, in each way.
 func dataAfterTheEnd(e *env) {
 	a, b := e.client(), e.client()
-	next := holdfast.WithData([]byte("next"))
-	old := e.hold(a, holdfast.WithData([]byte("old")))
-	e.release(old)
-	lock := e.hold(b, next)
-	e.refusesData(old, holdfast.ErrReleased)
-	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
-	e.isLive(lock, ruleSpares)
-	e.release(lock)
-
-	old = e.hold(a, holdfast.WithTTL(e.short()))
-	lock = e.holdWithin(e.handOver(), b, e.key, next)
-	e.refusesData(old, holdfast.ErrTTLExpired)
-	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
-	e.release(lock)
-
-	old = e.hold(a)
-	if !e.engine.NeverExpires {
-		a.Cut()
-		lock = e.holdWithin(e.handOver(), b, e.key, next)
-		e.refusesData(old, expired...) // at once, though nothing can be sent
-		a.Heal()
-		e.hasData(b, e.key, "next", "SetData never touches the next holder's data")
-		e.release(lock)
-		old = e.holdWithin(e.patience(), a, e.key)
+	old := func() *holdfast.Lock {
+		lock := e.holdWithin(e.patience(), a, e.key, holdfast.WithOwner("worker"))
+		e.watches(a)
+		e.sets(lock, "1")
+		e.sets(lock, "2")
+		e.watches(a)
+		return lock
 	}
+	refused := func(old *holdfast.Lock, causes ...error) {
+		next := e.holdWithin(e.handOver(), b, e.key, holdfast.WithData([]byte("next")), holdfast.WithOwner("worker"), holdfast.WithReclaim())
+		e.ends(old, e.engine.Notice, "the end of a lock has its cause, whatever data was set before", causes...)
+		e.refusesData(old, causes...)
+		e.hasData(b, e.key, "next", "SetData never touches the next holder's data")
+		e.isLive(next, ruleSpares)
+		e.release(next)
+	}
+	for _, end := range e.ways(a, b) {
+		lock := old()
+		refused(lock, end(lock))
+	}
+	refused(old(), holdfast.ErrReclaimed)
+	if lock := old(); !e.engine.NeverExpires {
+		a.Cut()
+		e.ends(lock, e.handOver(), ruleAlone, expired...)
+		refused(lock, expired...) // at once, though nothing can be sent
+		a.Heal()
+	} else {
+		e.release(lock)
+	}
+	lock := old()
 	e.close(a)
-	e.refusesData(old, holdfast.ErrReleased)
-	e.release(e.holdWithin(e.handOver(), b, e.key))
+	refused(lock, holdfast.ErrReleased)
 }
 
 // dataAfterABreak sets data before the holder has heard that its lock was broken.
@@ -258,39 +256,4 @@ func dataSurvivesACut(e *env) {
 	e.isLive(lock, "a lock lives on, whatever comes of SetData")
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-// badData is refused while the client is cut off: nothing is sent.
-func badData(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
-	a.Cut()
-	e.refused(lock.SetData(e.soon(), make([]byte, holdfast.MaxData+1)), "data", "SetData of too much")
-	ended, cancel := context.WithCancel(e.ctx)
-	cancel()
-	e.failsWith(lock.SetData(ended, []byte("new")), context.Canceled, "SetData with a ctx that is done fails with its error")
-	a.Heal()
-	e.isLive(lock, "bad input changes nothing")
-	e.hasData(b, e.key, "old", "what was refused is not stored")
-	e.sets(lock, "new")
-	e.hasData(b, e.key, "new", ruleData)
-}
-
-// causeAfterData ends locks whose data has been set: that was no sign of the end.
-func causeAfterData(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithOwner("worker"))
-	e.sets(lock, "1")
-	e.breaks(b, e.key)
-	e.ends(lock, e.engine.Notice, "a break is ErrBroken, whatever data was set before", holdfast.ErrBroken)
-
-	lock = e.holdWithin(e.handOver(), a, e.key, holdfast.WithOwner("worker"))
-	e.watches(a)
-	e.sets(lock, "1")
-	e.sets(lock, "2")
-	e.isLive(lock, ruleDataAlone)
-	e.watches(a)
-	next := e.hold(b, reclaim()...)
-	e.ends(lock, e.engine.Notice, "a reclaim is ErrReclaimed, whatever data was set before", holdfast.ErrReclaimed)
-	e.release(next)
 }

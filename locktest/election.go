@@ -28,7 +28,6 @@ var electionCases = []testCase{
 	{"G15_LeaderTells", leaderTells},
 	{"G15_RunEnds", runEnds},
 	{"G15_RunTwice", runTwice},
-	{"G15_BadElections", badElections},
 	{"G15_OnEventReportsTerms", eventsReportTerms},
 }
 

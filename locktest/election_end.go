@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -278,31 +277,4 @@ func runTwice(e *env) {
 	r.leave(holdfast.ErrWithdrawn)
 	c.returns(e.patience(), ruleReturned, nil)
 	c.run().leads(e.turn(), "an election may run again").leave(holdfast.ErrWithdrawn)
-}
-
-// badElections tries bad input on a client that is cut off.
-func badElections(e *env) {
-	a := e.client()
-	a.Cut()
-	for what, key := range invalidKeys(e) {
-		_, err := a.elect(key, nil)
-		e.refused(err, "key", "Election, "+what)
-	}
-	for _, bad := range []struct {
-		what, field string
-		o           holdfast.ElectionOptions
-	}{
-		{"a wait", "wait", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithWait(time.Hour)}}},
-		{"a random order", "random order", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithRandomOrder()}}},
-		{"a negative TTL", "TTL", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithTTL(-1)}}},
-		{"a long owner", "owner", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}}},
-		{"large data", "data", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithData(make([]byte, holdfast.MaxData+1))}}},
-		{"reclaim without owner", "owner", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithReclaim()}}},
-		{"a negative period", "ElectionOptions.FitEvery", holdfast.ElectionOptions{FitEvery: -1}},
-	} {
-		_, err := a.elect(e.key, &bad.o)
-		e.refused(err, bad.field, "Election with "+bad.what)
-	}
-	c := e.candidate(a, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{nil}})
-	e.refused(c.Run(e.soon(), nil), "lead", "Run without a function")
 }

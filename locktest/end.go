@@ -49,23 +49,21 @@ func firstEndWins(e *env) {
 		want := end(lock)
 		e.endedBy(lock, ruleFirstEnd, want)
 		ended[name], first[name] = lock, lock.Err()
+		next := e.holdWithin(e.patience(), probe, lock.Key())
+		released := lock.Err()
+		if want == holdfast.ErrReleased {
+			released = nil
+		}
+		err := lock.Release(e.soon())
+		e.brokenIf(!errors.Is(err, released), "Release after the end reports that end", "after %s: %v", name, err)
+		e.failsWith(lock.Extend(time.Hour), lock.Err(), "Extend never revives a lock", "after "+name)
+		e.failsWith(lock.Verify(e.soon()), lock.Err(), "Verify after the end reports that end", "after "+name)
+		e.isLive(next, ruleSpares+", after its own end by "+name)
 	}
 	check := func(after string) {
 		for name, lock := range ended {
 			e.brokenIf(!isClosed(lock.Done()) || lock.Err() != first[name],
 				ruleFirstEnd, "it ended by %s (%v); after %s Err is %v", name, first[name], after, lock.Err())
-		}
-	}
-	for name, lock := range ended {
-		err := lock.Release(e.soon())
-		if want := first[name]; errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
-			e.broken("Release after the end reports that end", "after %s: %v", name, err)
-		}
-		if err := lock.Extend(time.Hour); !errors.Is(err, first[name]) {
-			e.broken("Extend never revives a lock", "after %s: %v", name, err)
-		}
-		if err := lock.Verify(e.soon()); !errors.Is(err, first[name]) {
-			e.broken("Verify after the end reports that end", "after %s: %v", name, err)
 		}
 	}
 	check("Release, Extend and Verify")

@@ -175,9 +175,11 @@ func (e *env) watches(c *Client) {
 	}
 }
 
-// release releases a lock and insists on the confirmation.
-func (e *env) release(lock *holdfast.Lock) {
-	e.noError(lock.Release(e.soon()), "Release of a live lock returns nil once the engine has confirmed")
+// release releases locks and insists on the confirmation.
+func (e *env) release(locks ...*holdfast.Lock) {
+	for _, lock := range locks {
+		e.noError(lock.Release(e.soon()), "Release of a live lock returns nil once the engine has confirmed")
+	}
 }
 
 // lets releases a lock on a goroutine that is not the case's, and reports whether that was confirmed.
@@ -202,8 +204,10 @@ func (e *env) close(c *Client) {
 }
 
 // inspect asks who holds the key of the case.
-func (e *env) inspect(c *Client) holdfast.Info {
-	info, err := c.Inspect(e.soon(), e.key)
+func (e *env) inspect(c *Client) holdfast.Info { return e.inspectKey(c, e.key) }
+
+func (e *env) inspectKey(c *Client, key string) holdfast.Info {
+	info, err := c.Inspect(e.soon(), key)
 	e.noError(err, ruleAnswers, "Inspect")
 	return info
 }

@@ -60,6 +60,13 @@ func (e *env) isLive(lock *holdfast.Lock, rule string) {
 	e.noError(lock.Verify(e.soon()), rule, "Verify")
 }
 
+// areLive insists that locks are live.
+func (e *env) areLive(locks []*holdfast.Lock, rule string) {
+	for _, lock := range locks {
+		e.isLive(lock, rule)
+	}
+}
+
 // ends insists that a lock ends within d, for one of the causes.
 func (e *env) ends(lock *holdfast.Lock, d time.Duration, rule string, causes ...error) {
 	e.brokenIf(!e.closes(lock.Done(), d), rule, "Done is open after %v more; Err: %v", d, lock.Err())
@@ -134,6 +141,13 @@ func (e *env) leavesNothing(key string, d time.Duration, rule string) {
 			e.refuted(rule, "after %v the engine still has, for %q: %s", d+e.patience(), key, found)
 		}
 		e.broken(rule, "after %v the engine still has, for %q: %s", d, key, found)
+	}
+}
+
+// leavesNothingOf insists that within d the engine stores nothing for several keys.
+func (e *env) leavesNothingOf(keys []string, d time.Duration, rule string) {
+	for _, key := range keys {
+		e.leavesNothing(key, d, rule)
 	}
 }
 

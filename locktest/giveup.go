@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -113,43 +112,41 @@ func cancelWhileWaitingDisconnected(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
-// cancelAtAnyMoment ends the ctx of waiters before, during and after the grant.
+// cancelAtAnyMoment ends the ctx of waiters before, during and after the grant. The last waiter may stay.
 func cancelAtAnyMoment(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	for _, m := range e.modes() {
-		holders, waiters, stays := "w", "w", ""
+		holders, waiters, quit := []mode{"w"}, []mode{"w"}, 1
 		switch m {
 		case "r":
-			waiters, stays = "r r w", "r"
+			waiters, quit = []mode{"r", "r", "w", "r"}, 3
 		case "3":
-			holders, waiters = "3 3 3", "3 3 3 3"
+			holders, waiters, quit = []mode{"3", "3", "3"}, []mode{"3", "3", "3", "3"}, 4
 		}
 		for i := range 10 {
 			var locks []*holdfast.Lock
-			for range strings.Fields(holders) {
-				locks = append(locks, e.hold(a, mode(strings.Fields(holders)[0]).option()))
+			for _, have := range holders {
+				locks = append(locks, e.hold(a, have.option()))
 			}
 			var waiting []*waiter
-			for j, want := range strings.Fields(waiters + " " + stays) {
-				waiting = append(waiting, e.wait([]*Client{b, c}[j%2], mode(want).option()))
+			for j, want := range waiters {
+				waiting = append(waiting, e.wait([]*Client{b, c}[j%2], want.option()))
 			}
 			time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
-			quit := waiting[:len(strings.Fields(waiters))]
-			for _, w := range quit {
+			for _, w := range waiting[:quit] {
 				go w.cancel(nil)
 			}
-			for _, lock := range locks {
-				e.release(lock)
-			}
-			for _, w := range quit {
-				e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "round %d", i)
+			e.release(locks...)
+			for j, w := range waiting {
+				limit, rule := e.engine.Soon, ruleAtOnce
+				if j >= quit {
+					limit, rule = e.patience(), ruleServed
+				}
+				e.brokenIf(!e.closes(w.done, limit), rule, "round %d, waiter %d", i, j)
 				if w.err == nil {
 					e.isLive(w.lock, "a grant that Acquire returns is valid")
 					e.release(w.lock)
 				}
-			}
-			for _, w := range waiting[len(quit):] {
-				e.release(w.granted(e.patience(), "a waiter that gave up blocks nobody"))
 			}
 			if m == "3" {
 				e.all3(b, c)
@@ -167,31 +164,24 @@ func lostWaiterKeepsNoPermit(e *env) {
 	w := e.wait(lost, holdfast.WithLimit(3)).waits(a, e.key, 1)
 	lost.dies()
 	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
-	for _, lock := range locks {
-		e.release(lock)
-	}
+	e.release(locks...)
 	e.all3(a)
 	lost.Heal()
 	e.settle()
 	e.all3(a, lost)
 }
 
+// cancelledBefore makes calls about a free key whose ctx has ended.
 func cancelledBefore(e *env) {
 	a := e.client()
+	lock := e.holdKey(a, e.prefix+"held")
+	info, err := a.Inspect(e.soon(), lock.Key())
+	e.noError(err, ruleAnswers, "Inspect")
 	ctx := e.done()
-	_, errAny := a.AcquireAny(ctx, []string{e.key})
-	_, errInspect := a.Inspect(ctx, e.key)
-	_, errAcquire := a.Acquire(ctx, e.key)
-	_, errTry := a.TryAcquire(ctx, e.key)
-	for name, err := range map[string]error{
-		"Acquire": errAcquire, "TryAcquire": errTry, "AcquireAny": errAny, "Inspect": errInspect,
-		"Do": a.Do(ctx, e.key, func(context.Context, *holdfast.Lock) error {
-			e.Errorf("%s broken: Do calls its function with a lock only", e.rule)
-			return nil
-		}),
-	} {
-		e.brokenIf(!errors.Is(err, context.Canceled), "a ctx that has ended ends the call", "%s: %v", name, err)
+	for name, call := range e.calls(a, info) {
+		e.failsWith(call(ctx, e.key), context.Canceled, "a ctx that has ended ends the call", name)
 	}
+	e.failsWith(lock.SetData(ctx, []byte("new")), context.Canceled, "a ctx that has ended ends the call", "SetData")
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 

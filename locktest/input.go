@@ -16,7 +16,72 @@ var inputCases = []testCase{
 	{"G12_BadCalls", badCalls},
 	{"G12_LargestWorks", largestWorks},
 	{"G12_DefaultOwnersDiffer", defaultOwnersDiffer},
-	{"G12_BadSharing", badSharing},
+}
+
+// A call is one of the API about a key.
+type call func(ctx context.Context, key string, opts ...holdfast.Option) error
+
+// acquisitions are the calls of a client that take options.
+func (e *env) acquisitions(a *Client) map[string]call {
+	pair := func(key string) []string { return []string{e.prefix + "good", key} }
+	fails := func() error {
+		e.Errorf("%s broken: a call has called its function without a lock", e.rule)
+		return nil
+	}
+	return map[string]call{
+		"Acquire": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			_, err := a.Acquire(ctx, key, opts...)
+			return err
+		},
+		"TryAcquire": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			_, err := a.TryAcquire(ctx, key, opts...)
+			return err
+		},
+		"AcquireAny": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			_, err := a.AcquireAny(ctx, pair(key), opts...)
+			return err
+		},
+		"AcquireAll": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			_, err := a.AcquireAll(ctx, pair(key), opts...)
+			return err
+		},
+		"TryAcquireAll": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			_, err := a.TryAcquireAll(ctx, pair(key), opts...)
+			return err
+		},
+		"Do": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			return a.Do(ctx, key, func(context.Context, *holdfast.Lock) error { return fails() }, opts...)
+		},
+		"TryDo": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			return a.TryDo(ctx, key, func(context.Context, *holdfast.Lock) error { return fails() }, opts...)
+		},
+		"DoAll": func(ctx context.Context, key string, opts ...holdfast.Option) error {
+			return a.DoAll(ctx, pair(key), func(context.Context, *holdfast.Locks) error { return fails() }, opts...)
+		},
+	}
+}
+
+// calls are all calls of a client that send something about a key. Break and Ask are about the grant of info.
+func (e *env) calls(a *Client, info holdfast.Info) map[string]call {
+	calls := e.acquisitions(a)
+	calls["Inspect"] = func(ctx context.Context, key string, _ ...holdfast.Option) error {
+		_, err := a.Inspect(ctx, key)
+		return err
+	}
+	calls["Break"] = func(ctx context.Context, key string, _ ...holdfast.Option) error {
+		info.Key = key
+		return a.Break(ctx, info)
+	}
+	calls["Ask"] = func(ctx context.Context, key string, _ ...holdfast.Option) error {
+		info.Key = key
+		return a.Ask(ctx, info)
+	}
+	calls["Observe"] = func(ctx context.Context, key string, _ ...holdfast.Option) (err error) {
+		for _, err = range a.Observe(ctx, key) {
+		}
+		return err
+	}
+	return calls
 }
 
 // longest is a key of the maximum length, in short elements.
@@ -63,30 +128,18 @@ func (e *env) refused(err error, field, what string) {
 	e.brokenIf(n > 4*holdfast.MaxKey, "an error about a key of any size is readable", "%s: it has %d bytes", what, n)
 }
 
-// badKeys tries bad keys on a client that is cut off: they are refused at once, and nothing is sent.
+// badKeys tries bad keys on a client that is cut off: the calls fail at once, and send nothing.
 func badKeys(e *env) {
 	a := e.client()
-	e.release(e.hold(a))
+	e.hold(a)
+	info := e.inspect(a)
 	a.Cut()
 	for what, key := range invalidKeys(e) {
-		_, err := a.Acquire(e.soon(), key)
-		e.refused(err, "key", "Acquire, "+what)
-		_, err = a.TryAcquire(e.soon(), key)
-		e.refused(err, "key", "TryAcquire, "+what)
-		_, err = a.AcquireAny(e.soon(), []string{e.key, key})
-		e.refused(err, "key", "AcquireAny, "+what)
-		_, err = a.Inspect(e.soon(), key)
-		e.refused(err, "key", "Inspect, "+what)
-		err = a.Break(e.soon(), holdfast.Info{Key: key, Held: true, Holder: holdfast.Holder{Grant: "1"}})
-		e.refused(err, "key", "Break, "+what)
-		err = a.Ask(e.soon(), holdfast.Info{Key: key, Held: true, Holder: holdfast.Holder{Grant: "1"}})
-		e.refused(err, "key", "Ask, "+what)
-		err = a.Do(e.soon(), key, func(context.Context, *holdfast.Lock) error { return nil })
-		e.refused(err, "key", "Do, "+what)
-		err = nil
-		for _, err = range a.Observe(e.soon(), key) {
+		for name, call := range e.calls(a, info) {
+			e.refused(call(e.soon(), key), "key", name+", "+what)
 		}
-		e.refused(err, "key", "Observe, "+what)
+		_, err := a.elect(key, nil)
+		e.refused(err, "key", "Election, "+what)
 	}
 }
 
@@ -114,12 +167,13 @@ type badOption struct {
 	opts        []holdfast.Option
 }
 
+// badOptions tries bad options on a client that is cut off.
 func badOptions(e *env) {
 	a := e.client()
 	e.release(e.hold(a))
 	a.Cut()
-	owner := holdfast.WithOwner("me")
-	for _, bad := range []badOption{
+	owner, large := holdfast.WithOwner("me"), holdfast.WithData(make([]byte, holdfast.MaxSharedData+1))
+	bad := []badOption{
 		{"negative TTL", "TTL", []holdfast.Option{holdfast.WithTTL(-1)}},
 		{"wait 0", "wait", []holdfast.Option{holdfast.WithWait(0)}},
 		{"negative wait", "wait", []holdfast.Option{holdfast.WithWait(-time.Second)}},
@@ -134,27 +188,68 @@ func badOptions(e *env) {
 		{"negative largest delay", "Retry.Max", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
 		{"a minimum delay above the maximum", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
 		{"negative total", "Retry.Total", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
+		{"limit 0", "limit", []holdfast.Option{holdfast.WithLimit(0)}},
+		{"negative limit", "limit", []holdfast.Option{holdfast.WithLimit(-1)}},
+		{"limit above all", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
+		{"semaphore of readers", "limit", []holdfast.Option{holdfast.WithLimit(2), holdfast.WithShared()}},
+		{"reader with large data", "data", []holdfast.Option{holdfast.WithShared(), large}},
+		{"permit with large data", "data", []holdfast.Option{holdfast.WithLimit(2), large}},
+	}
+	if !e.engine.Shares {
+		bad = append(bad, badOption{"reader", "shared", []holdfast.Option{holdfast.WithShared()}})
+		bad = append(bad, badOption{"permit", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit)}})
+	}
+	for _, c := range bad {
+		for name, call := range e.acquisitions(a) {
+			e.refused(call(e.soon(), e.key, c.opts...), c.field, name+", "+c.what)
+		}
+		_, err := a.elect(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
+		e.refused(err, c.field, "Election, "+c.what)
+	}
+	for field, option := range map[string]holdfast.Option{
+		"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1), "random order": holdfast.WithRandomOrder(), "wait": holdfast.WithWait(time.Hour),
 	} {
-		_, err := a.Acquire(e.soon(), e.key, bad.opts...)
-		e.refused(err, bad.field, "Acquire, "+bad.what)
-		_, err = a.AcquireAny(e.soon(), []string{e.key}, bad.opts...)
-		e.refused(err, bad.field, "AcquireAny, "+bad.what)
+		_, err := a.elect(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
+		e.refused(err, field, "Election")
 	}
 }
 
+// badCalls are made on a client that is cut off.
 func badCalls(e *env) {
-	a := e.client()
-	lock := e.hold(a)
-	_, err := a.TryAcquire(e.soon(), e.key, holdfast.WithWait(time.Second))
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	free, err := a.Inspect(e.soon(), e.prefix+"free")
+	e.noError(err, ruleAnswers, "Inspect")
+	a.Cut()
+	ctx := e.soon()
+	_, err = a.TryAcquire(ctx, e.key, holdfast.WithWait(time.Second))
 	e.refused(err, "wait", "TryAcquire with WithWait")
-	_, err = a.AcquireAny(e.soon(), nil)
+	_, err = a.TryAcquireAll(ctx, e.keys(2), holdfast.WithWait(time.Second))
+	e.refused(err, "wait", "TryAcquireAll with WithWait")
+	_, err = a.AcquireAny(ctx, nil)
 	e.refused(err, "keys", "AcquireAny of no keys")
-	e.refused(a.Do(e.soon(), e.prefix+"other", nil), "fn", "Do without a function")
-	e.refused(a.TryDo(e.soon(), e.prefix+"other", nil), "fn", "TryDo without a function")
-	e.refused(a.Break(e.soon(), holdfast.Info{Key: e.key}), "info", "Break of nothing")
-	e.refused(a.Ask(e.soon(), holdfast.Info{Key: e.key}), "info", "Ask of nothing")
+	for what, keys := range map[string][]string{"no keys": nil, "equal keys": append(e.keys(2), e.keys(1)...)} {
+		_, err = a.AcquireAll(ctx, keys)
+		e.refused(err, "keys", "AcquireAll of "+what)
+		_, err = a.TryAcquireAll(ctx, keys)
+		e.refused(err, "keys", "TryAcquireAll of "+what)
+	}
+	e.refused(a.Do(ctx, e.key, nil), "fn", "Do without a function")
+	e.refused(a.TryDo(ctx, e.key, nil), "fn", "TryDo without a function")
+	e.refused(a.DoAll(ctx, e.keys(2), nil), "fn", "DoAll without a function")
+	for _, info := range []holdfast.Info{free, {Key: e.key}, {Key: e.key, Held: true, Holder: holdfast.Holder{Owner: "worker"}}} {
+		e.refused(a.Break(ctx, info), "info", "Break of nothing")
+		e.refused(a.Ask(ctx, info), "info", "Ask of nothing")
+	}
+	_, err = a.elect(e.key, &holdfast.ElectionOptions{FitEvery: -1})
+	e.refused(err, "ElectionOptions.FitEvery", "Election")
+	e.refused(e.candidate(a, nil).Run(ctx, nil), "lead", "Run without a function")
 	e.refused(lock.Extend(-1), "TTL", "Extend by a negative duration")
+	e.refused(lock.SetData(ctx, make([]byte, holdfast.MaxData+1)), "data", "SetData of too much")
+	a.Heal()
 	e.isLive(lock, "bad input changes nothing")
+	e.hasData(b, e.key, "old", "bad input changes nothing")
+	e.leavesNothingOf(e.keys(2), e.engine.Soon, "bad input changes nothing")
 }
 
 func largestWorks(e *env) {
@@ -180,37 +275,4 @@ func defaultOwnersDiffer(e *env) {
 	}
 	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
 	e.brokenIf(holder.Owner != "named", "the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
-}
-
-// badSharing asks a client that is cut off to share a key in ways that make no sense, or at all where the engine
-// cannot.
-func badSharing(e *env) {
-	a := e.client()
-	e.release(e.hold(a))
-	a.Cut()
-	large := holdfast.WithData(make([]byte, holdfast.MaxSharedData+1))
-	bad := []badOption{
-		{"limit 0", "limit", []holdfast.Option{holdfast.WithLimit(0)}},
-		{"negative limit", "limit", []holdfast.Option{holdfast.WithLimit(-1)}},
-		{"limit above all", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
-		{"semaphore of readers", "limit", []holdfast.Option{holdfast.WithLimit(2), holdfast.WithShared()}},
-		{"reader with large data", "data", []holdfast.Option{holdfast.WithShared(), large}},
-		{"permit with large data", "data", []holdfast.Option{holdfast.WithLimit(2), large}},
-	}
-	if !e.engine.Shares {
-		bad = append(bad, badOption{"reader", "shared", []holdfast.Option{holdfast.WithShared()}})
-		bad = append(bad, badOption{"permit", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit)}})
-	}
-	for _, c := range bad {
-		_, err := a.Acquire(e.soon(), e.key, c.opts...)
-		e.refused(err, c.field, "Acquire, "+c.what)
-		_, err = a.AcquireAll(e.soon(), []string{e.key}, c.opts...)
-		e.refused(err, c.field, "AcquireAll, "+c.what)
-		_, err = a.Election(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
-		e.refused(err, c.field, "Election, "+c.what)
-	}
-	for field, option := range map[string]holdfast.Option{"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1)} {
-		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
-		e.refused(err, field, "Election of several")
-	}
 }

@@ -69,9 +69,7 @@ func cutDuringAcquireAndRelease(e *env) {
 			})
 			e.areLive(stays, ruleOthers)
 		}
-		for _, lock := range stays {
-			e.release(lock)
-		}
+		e.release(stays...)
 	}
 }
 

@@ -52,9 +52,7 @@ func reclaimsAtOnce(e *env) {
 		if have == "2" && want == "2" {
 			e.isHeld(c, e.key, ruleMost, want.option())
 		}
-		for _, k := range append(strangers, lock) {
-			e.release(k)
-		}
+		e.release(append(strangers, lock)...)
 	}
 	e.release(e.takes(a, e.key, "WithReclaim takes a free key like any other call", reclaim()...))
 }

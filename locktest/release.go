@@ -16,7 +16,6 @@ var releaseCases = []testCase{
 	{"G10_CtxDoneAlready", ctxDoneAlready},
 	{"G10_PendingWhileCut", pendingWhileCut},
 	{"G10_TwiceAndFromAnywhere", twiceAndFromAnywhere},
-	{"G10_AfterTheEnd", releaseAfterTheEnd},
 	{"G10_ReleaseOfWhatIsGone", releaseOfWhatIsGone},
 	{"G10_LateReleaseSparesTheSuccessor", lateReleaseSparesTheSuccessor},
 	{"G10_BreakSparesTheSuccessor", breakSparesTheSuccessor},
@@ -89,19 +88,6 @@ func twiceAndFromAnywhere(e *env) {
 		e.brokenIf(err != nil, "Release may be called again and concurrently, with the same result", "%v", errs)
 	}
 	e.isLive(next, ruleSpares)
-}
-
-func releaseAfterTheEnd(e *env) {
-	a, b := e.client(), e.client()
-	for name, end := range e.ways(a, b) {
-		lock := e.holdKey(a, e.prefix+name)
-		want := end(lock)
-		next := e.holdWithin(e.patience(), b, e.prefix+name)
-		err := lock.Release(e.soon())
-		e.brokenIf(errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)),
-			"Release after the end reports that end", "after %s: %v", name, err)
-		e.isLive(next, ruleSpares+", after its own end by "+name)
-	}
 }
 
 // releaseOfWhatIsGone releases a lock that somebody has broken, whether or not its holder has heard of it.

@@ -56,13 +56,6 @@ func (e *env) share(m mode, clients []*Client) (locks []*holdfast.Lock) {
 	return locks
 }
 
-// areLive insists that locks are live.
-func (e *env) areLive(locks []*holdfast.Lock, rule string) {
-	for _, lock := range locks {
-		e.isLive(lock, rule)
-	}
-}
-
 // together has two clients share keys for longer than a lease, and a third try to be one too many.
 func together(e *env) {
 	a, b := e.client(), e.client()
@@ -129,7 +122,7 @@ func oneEndTouchesNoOther(e *env) {
 		if e.engine.NeverExpires {
 			e.release(locks[5])
 		}
-		e.leavesNothing(e.key, e.handOver(), ruleNothing)
+		e.release(e.holdWithin(e.handOver(), probe, e.key))
 	}
 }
 
@@ -214,9 +207,7 @@ func (e *env) all3(clients ...*Client) {
 	for _, c := range clients {
 		e.isHeld(c, e.key, ruleMost, holdfast.WithLimit(3))
 	}
-	for _, lock := range locks {
-		e.release(lock)
-	}
+	e.release(locks...)
 }
 
 func anyHolderLetsTheNextIn(e *env) {

@@ -42,9 +42,7 @@ func oneWokenPerPermit(e *env) {
 		told := len(log.of(holdfast.Queued)) - before
 		e.brokenIf(told > few, "a permit that is given back wakes one waiter", "%d places were told", told)
 	}
-	for _, lock := range locks {
-		e.release(lock)
-	}
+	e.release(locks...)
 	e.closed(b, log)
 }
 

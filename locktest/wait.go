@@ -8,12 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// A waiter is a call of Acquire that is expected to wait.
+// A waiter is a call of Acquire or AcquireAll that is expected to wait.
 type waiter struct {
 	e      *env
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the call has returned
 	lock   *holdfast.Lock
+	locks  *holdfast.Locks // of AcquireAll
 	err    error
 }
 
@@ -24,15 +25,21 @@ func (e *env) wait(c *Client, opts ...holdfast.Option) *waiter {
 
 // waitKey calls Acquire for any key; granted, if not nil, is called on the same goroutine once it has succeeded.
 func (e *env) waitKey(c *Client, key string, granted func(*holdfast.Lock), opts ...holdfast.Option) *waiter {
+	return e.waitFor(func(ctx context.Context, w *waiter) {
+		w.lock, w.err = c.Acquire(ctx, key, opts...)
+		if w.err == nil && granted != nil {
+			granted(w.lock)
+		}
+	})
+}
+
+func (e *env) waitFor(call func(context.Context, *waiter)) *waiter {
 	ctx, cancel := context.WithCancelCause(e.ctx)
 	w := &waiter{e: e, cancel: cancel, done: make(chan struct{})}
 	e.Cleanup(func() { cancel(nil) })
 	go func() {
 		defer close(w.done)
-		w.lock, w.err = c.Acquire(ctx, key, opts...)
-		if w.err == nil && granted != nil {
-			granted(w.lock)
-		}
+		call(ctx, w)
 	}()
 	return w
 }
