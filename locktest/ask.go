@@ -1,10 +1,10 @@
 package locktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -76,9 +76,8 @@ func askedOnce(e *env) {
 	e.closed(a, l)
 	granted, wishes := l.of(outcomes...), l.of(holdfast.Asked)
 	e.brokenIf(len(granted) != 1 || len(wishes) != 1, ruleAskOnce, "OnEvent: %+v", wishes)
-	if wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time) {
-		e.broken(ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes[0], event)
-	}
+	e.brokenIf(wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time),
+		ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes, event)
 }
 
 // askedAtOnce asks before the holder can have looked.
@@ -107,17 +106,10 @@ func askedAsTheWaitEnds(e *env) {
 	for i := range 5 {
 		owner := fmt.Sprint("holder ", i)
 		w := e.wait(b, holdfast.WithOwner(owner)).waits(c, e.key, 1)
-		done := make(chan error, 1)
-		go func() { done <- lock.Release(e.soon()) }()
-		var info holdfast.Info
-		if !e.eventually(e.patience(), func() bool {
-			info = e.inspect(c)
-			return info.Owner == owner
-		}) {
-			e.broken("a release lets the next in", "%+v", info)
-		}
-		e.noError(c.Ask(e.soon(), info), ruleAskOnly, "Ask of the present holder")
-		next := w.granted(e.engine.Soon, "a release lets the next in")
+		done := later(func() error { return lock.Release(e.soon()) })
+		e.becomes(e.patience(), ruleNext, func() (bool, any) { return e.inspect(c).Owner == owner, nil })
+		e.noError(c.Ask(e.soon(), e.inspect(c)), ruleAskOnly, "Ask of the present holder")
+		next := w.granted(e.engine.Soon, ruleNext)
 		e.asked(next, e.engine.Notice)
 		e.noError(<-done, "a release that others wait for succeeds")
 		lock, a, b = next, b, a
@@ -161,58 +153,30 @@ func onlyTheOneAsked(e *env) {
 	e.asks(b, e.key)
 	e.asked(again, e.engine.Notice)
 	e.release(again)
-	next := w.granted(e.patience(), "a release lets the next in")
+	next := w.granted(e.patience(), ruleNext)
 	e.unasked(ruleAskOnly, next, neighbour)
 	e.release(next)
 }
 
 func nothingElseChanges(e *env) {
 	a, b := e.client(), e.client()
-	data := []byte("what\x00it is\xff for")
-	for key, opts := range map[string][]holdfast.Option{
-		e.key:           {holdfast.WithOwner("worker"), holdfast.WithData(data)},
-		e.key + " bare": {holdfast.WithOwner("worker")},
-	} {
-		lock := e.holdKey(a, key, opts...)
-		before, err := b.Inspect(e.soon(), key)
-		e.noError(err, ruleAnswers, "Inspect")
-		deadline := lock.Deadline()
-		for i := range 2 {
+	for key, data := range map[string]string{e.key: "what\x00it is\xff for", e.key + " bare": ""} {
+		lock := e.holdKey(a, key, holdfast.WithOwner("worker"), holdfast.WithData([]byte(data)))
+		before, token, deadline := e.told(b, key), lock.Token(), lock.Deadline()
+		for range 2 {
 			e.asks(b, key)
-			if i == 1 {
-				e.asked(lock, e.engine.Notice)
-			}
-			e.sameBut(b, before)
+			after := e.told(b, key)
+			e.brokenIf(!slices.Equal(after, before), ruleAskElse, "%q, and it was %q", after, before)
+			e.asked(lock, e.engine.Notice)
 		}
-		if token := lock.Token(); token != before.Token {
-			e.broken(ruleAskElse, "the holder's token is %v, and was %v", token, before.Token)
-		}
-		now := lock.Deadline()
-		e.brokenIf(now.Before(deadline), ruleAskElse, "the Deadline is %v earlier", deadline.Sub(now))
+		e.brokenIf(lock.Token() != token, ruleAskElse, "the holder's token is %v, and was %v", lock.Token(), token)
+		e.brokenIf(lock.Deadline().Before(deadline), ruleAskElse, "the Deadline is %v, and was %v", lock.Deadline(), deadline)
 		e.isHeld(b, key, ruleAskNoEnd)
 		e.isLive(lock, ruleAskNoEnd)
 		e.release(lock)
-		next := e.takes(b, key, "a key that was released is free")
+		next := e.takes(b, key, ruleFree)
 		e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
 		e.release(next)
-	}
-}
-
-// sameBut insists that a key is described as before, by Inspect, List and in a HeldError.
-func (e *env) sameBut(c *Client, before holdfast.Info) {
-	now, err := c.Inspect(e.soon(), before.Key)
-	e.noError(err, ruleAnswers, "Inspect")
-	infos := []holdfast.Info{now, e.isHeld(c, before.Key, ruleAskNoEnd).Holder}
-	for info, err := range c.List(e.soon(), before.Key) {
-		e.noError(err, ruleAnswers, "List")
-		if info.Key == before.Key {
-			infos = append(infos, info)
-		}
-	}
-	for _, info := range infos {
-		e.brokenIf(info.Owner != before.Owner || !bytes.Equal(info.Data, before.Data) || info.Token != before.Token ||
-			info.Grant != before.Grant || info.Lease != before.Lease ||
-			!info.Since.Equal(before.Since) || !info.QueuedAt.Equal(before.QueuedAt), ruleAskElse, "%+v, and it was %+v", info, before)
 	}
 }
 

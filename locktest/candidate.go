@@ -70,6 +70,12 @@ func (e *env) stands(c *Client, o *holdfast.ElectionOptions) *candidate {
 	return e.candidate(c, o).run()
 }
 
+// elected runs a candidate for the key of the case, which is free.
+func (e *env) elected(c *Client, o *holdfast.ElectionOptions) (*candidate, *reign) {
+	stands := e.stands(c, o)
+	return stands, stands.leads(e.engine.Soon, ruleElected)
+}
+
 // run calls Run on a goroutine, until the case ends.
 func (c *candidate) run() *candidate {
 	ctx, stop := context.WithCancel(c.e.ctx)

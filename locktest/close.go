@@ -54,7 +54,7 @@ func closeEndsEverything(e *env) {
 	}
 	for range cap(errs) {
 		const rule = "Close returns nil once everything is confirmed, also if it is called again and concurrently"
-		e.noError(receive(e, errs, e.engine.Soon, rule, "it has not returned"), rule)
+		e.noError(e.result(errs, e.engine.Soon, rule), rule)
 	}
 	for _, lock := range locks {
 		e.brokenIf(!isClosed(lock.Done()), ruleClosed, "Done of a lock is open")
@@ -158,9 +158,8 @@ func (e *env) unconfirmed(err error, began time.Time) {
 
 // closesBy calls Close with a ctx that never ends.
 func (e *env) closesBy(c *Client, limit time.Duration) error {
-	result := make(chan error, 1)
-	go func() { result <- c.Close(context.WithoutCancel(e.ctx)) }()
-	return receive(e, result, limit, "Close returns when the last lease has expired, even if the engine never answers", "it has not returned")
+	result := later(func() error { return c.Close(context.WithoutCancel(e.ctx)) })
+	return e.result(result, limit, "Close returns when the last lease has expired, even if the engine never answers")
 }
 
 func closeAfterTheLoss(e *env) {
@@ -190,8 +189,7 @@ func closeWithCtxDone(e *env) {
 		for _, key := range keys {
 			e.holdKey(a, key)
 		}
-		ctx, cancel := context.WithCancel(e.ctx)
-		cancel()
+		ctx := e.done()
 		e.noError(a.Close(ctx), "Close returns nil if the engine answers, even if its ctx is done")
 		for _, key := range keys {
 			e.release(e.takes(b, key, "Close gives every key back, even if its ctx is done"))

@@ -29,7 +29,7 @@ func resignWaitsForLead(e *env) {
 	e.brokenIf(len(resigned) > 0, ruleResign, "it has returned, and lead has not")
 	r.leave(r.ctx.Err())
 	for range cap(resigned) {
-		e.noError(receive(e, resigned, e.patience(), ruleResign, "it has not returned"), ruleResign)
+		e.noError(e.result(resigned, e.patience(), ruleResign), ruleResign)
 	}
 	e.endedBy(r.lock, "a leader that resigns releases", holdfast.ErrReleased)
 	e.release(e.succeeds(w, c, "Resign hands over to the next"))
@@ -54,16 +54,12 @@ func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
 	return w.granted(0, rule)
 }
 
-// resignAsRelease resigns with a ctx that is done, in an outage, after a loss, and in lead.
+// resignAsRelease resigns with a ctx that is done, in lead, after a loss, and in an outage.
 func resignAsRelease(e *env) {
 	a, b := e.client(), e.client()
-	c := e.stands(a, nil)
-	r := c.leads(e.engine.Soon, ruleElected)
-	done, cancel := context.WithCancel(e.ctx)
-	cancel()
-	if err := c.Resign(done); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled) {
-		e.broken(ruleResign, "with a ctx that is done: %v", err)
-	}
+	c, r := e.elected(a, nil)
+	err := c.Resign(e.done())
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled), ruleResign, "with a ctx that is done: %v", err)
 	r.ends(e, e.engine.Soon, "Resign ends the ctx of lead, even if its own is done", holdfast.ErrResigned)
 	r.leave(nil)
 
@@ -73,48 +69,38 @@ func resignAsRelease(e *env) {
 		within <- c.Resign(r.ctx)
 		return nil
 	}
-	e.failsWith(receive(e, within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself", "it has not returned"), holdfast.ErrReleasePending, ruleResign, "in lead")
+	err = e.result(within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself")
+	e.failsWith(err, holdfast.ErrReleasePending, ruleResign, "in lead")
 
 	r = c.leads(e.turn(), "a candidate that has resigned stands again")
 	e.breaks(b, e.key)
 	r.ends(e, e.engine.Notice, "the ctx of lead ends with its lock", holdfast.ErrBroken)
-	resigned := make(chan error, 1)
-	go func() { resigned <- c.Resign(e.within(e.patience())) }()
+	resigned := later(func() error { return c.Resign(e.within(e.patience())) })
 	time.Sleep(e.engine.Lease / 20)
 	r.leave(nil)
-	if err := receive(e, resigned, e.patience(), ruleResign, "it has not returned"); err != nil && !errors.Is(err, holdfast.ErrBroken) {
-		e.broken(ruleResign, "after a loss: %v", err) // nil if lead had returned
-	}
+	e.mayFail(e.result(resigned, e.patience(), ruleResign), holdfast.ErrBroken, ruleResign) // nil if lead had returned
 
 	r = c.leads(e.turn(), ruleLossIsNo)
 	a.Cut()
 	r.leave(nil)
-	if err := c.Resign(e.within(e.engine.Lease / 20)); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken(ruleResign, "in an outage: %v", err) // nil if lead had returned
-	}
+	e.mayFail(c.Resign(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, ruleResign) // nil if lead had returned
 	a.Heal()
 	c.leads(e.turn(), "a candidate that could not give the key back stands again")
 }
 
 func stepsDownWhenAsked(e *env) {
 	a, b := e.client(), e.client()
-	obeys := e.stands(a, &holdfast.ElectionOptions{StepDownWhenAsked: true})
-	term := obeys.leads(e.engine.Soon, ruleElected)
+	_, term := e.elected(a, &holdfast.ElectionOptions{StepDownWhenAsked: true})
 	proud := e.stands(b, nil)
 	e.queued(b, e.key, 1)
-	ask := func(c *Client) {
-		e.noError(c.Ask(e.soon(), e.inspect(c)), ruleAnswers, "Ask")
-	}
-	ask(b)
+	e.asks(b, e.key)
 	term.ends(e, e.engine.Notice, "a leader that is asked steps down, if it is to", holdfast.ErrAsked)
 	time.Sleep(e.engine.Lease / 20)
 	proud.follows(ruleAfterLead)
 	term.leave(term.ctx.Err())
 	next := proud.leads(e.turn(), ruleBehind)
-	ask(a)
-	if !e.closes(next.lock.Asked(), e.engine.Notice) {
-		e.Fatalf("%s: the leader was not told that it was asked", e.rule)
-	}
+	e.asks(a, e.key)
+	e.asked(next.lock, e.engine.Notice)
 	e.settle()
 	e.brokenIf(next.ctx.Err() != nil,
 		"a leader that is asked leads on, unless it is to step down", "its ctx has ended: %v", context.Cause(next.ctx))
@@ -152,30 +138,36 @@ func checkTellsAnOverdueLead(e *env) {
 	}
 }
 
-// whatLeadReturns ends Run in each way that lead can.
+// whatLeadReturns ends Run in each way that lead can. Meanwhile a second Run fails.
 func whatLeadReturns(e *env) {
-	a := e.client()
-	c := e.candidate(a, nil)
+	c := e.candidate(e.client(), nil)
+	leads := func() *reign {
+		r := c.run().leads(e.turn(), "an election may run again")
+		err := c.Run(e.soon(), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
+		e.failsWith(err, holdfast.ErrRunning, "an election runs once at a time")
+		e.isLive(r.lock, "a second Run ends no term")
+		return r
+	}
 	failed := errors.New("the work failed")
-	for _, way := range []struct {
-		returns, want error
-	}{
-		{failed, failed},
-		{holdfast.ErrWithdrawn, nil},
-		{context.DeadlineExceeded, context.DeadlineExceeded}, // of its own work: the term has not ended
+	for returned, want := range map[error]error{
+		failed: failed, holdfast.ErrWithdrawn: nil, context.DeadlineExceeded: context.DeadlineExceeded, // of its own work: the term has not ended
 	} {
-		c.run().leads(e.turn(), "an election may run again").leave(way.returns)
-		c.returns(e.patience(), ruleReturned, way.want)
-		e.brokenIf(way.want == nil && c.err != nil, ruleReturned, "it returned %v for ErrWithdrawn", c.err)
+		leads().leave(returned)
+		c.returns(e.patience(), ruleReturned, want)
 		e.leavesNothing(e.key, e.engine.Soon, "the key is given back when Run returns")
 	}
-	c.run().leads(e.turn(), "an election may run again").returns <- func() error { panic("stop") }
-	e.brokenIf(!e.closes(c.over, e.patience()) || c.panicked != "stop",
-		"Run does not swallow a panic of lead", "it returned %v, recovered %v", c.err, c.panicked)
-	e.leavesNothing(e.key, e.engine.Soon, "the key is given back when lead panics")
-	c.run().leads(e.turn(), "an election may run again").returns <- func() error { runtime.Goexit(); return nil }
-	e.brokenIf(!e.closes(c.over, e.patience()), "Run ends when lead ends its goroutine", "it has not")
-	e.leavesNothing(e.key, e.engine.Soon, "the key is given back when lead ends its goroutine")
+	for _, want := range []any{nil, "stop"} {
+		leads().returns <- func() error {
+			if want != nil {
+				panic(want)
+			}
+			runtime.Goexit()
+			return nil
+		}
+		const rule = "Run ends when lead panics or ends its goroutine, and swallows no panic"
+		e.brokenIf(!e.closes(c.over, e.patience()) || c.panicked != want, rule, "recovered %v, want %v", c.panicked, want)
+		e.leavesNothing(e.key, e.engine.Soon, rule)
+	}
 }
 
 func leaderTells(e *env) {
@@ -189,9 +181,7 @@ func leaderTells(e *env) {
 		e.brokenIf(err != nil || info.Key != e.key, ruleLeader, "%+v, %v", info, err)
 		return info
 	}
-	if info := leader(two); info.Held || two.Term() != nil {
-		e.broken(ruleLeader, "nobody leads: %+v, Term %v", info, two.Term())
-	}
+	e.brokenIf(leader(two).Held || two.Term() != nil, ruleLeader, "of a free key: %+v, Term %v", leader(two), two.Term())
 	r := one.run().leads(e.engine.Soon, ruleElected)
 	two.run()
 	e.queued(b, e.key, 1)
@@ -202,33 +192,13 @@ func leaderTells(e *env) {
 	}
 	e.brokenIf(one.Term() != r.lock || two.Term() != nil,
 		"Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
-	told := make(chan holdfast.Token, 100)
-	ctx, cancel := context.WithCancel(e.ctx)
-	over := make(chan struct{})
-	e.Cleanup(func() {
-		cancel()
-		e.closes(over, e.patience())
-	})
-	go func() {
-		defer close(over)
-		for info, err := range two.Observe(ctx) {
-			if err == nil && info.Held {
-				told <- info.Token
-			}
-		}
-	}()
-	observes := func(want holdfast.Token) {
-		const rule = "Observe tells who leads"
-		got := receive(e, told, e.turn(), rule, "it has told nothing")
-		e.brokenIf(got != want, rule, "the token of the leader is %v, it told %v", want, got)
-	}
-	observes(r.lock.Token())
+	o := e.observing(two.Observe, nil)
+	o.holds(r.lock, ruleLeader)
 	r.leave(nil)
 	second := two.leads(e.turn(), ruleBehind)
-	observes(second.lock.Token())
-	if info := leader(one); info.Owner != b.Owner() || info.Token != second.lock.Token() || one.Term() != nil {
-		e.broken(ruleLeader, "after a hand-over: %+v", info)
-	}
+	o.holds(second.lock, ruleLeader)
+	info := leader(one)
+	e.brokenIf(info.Owner != b.Owner() || info.Token != second.lock.Token() || one.Term() != nil, ruleLeader, "after a hand-over: %+v", info)
 }
 
 func runEnds(e *env) {
@@ -239,9 +209,8 @@ func runEnds(e *env) {
 	c.stop()
 	c.returns(e.engine.Soon, ruleRunEnds, context.Canceled)
 	e.queued(b, e.key, 0)
-	done, cancel := context.WithCancel(e.ctx)
-	cancel()
-	e.failsWith(c.Run(done, func(context.Context, *holdfast.Lock) error { return nil }), context.Canceled, ruleRunEnds, "with a ctx that is done")
+	err := c.Run(e.done(), func(context.Context, *holdfast.Lock) error { return nil })
+	e.failsWith(err, context.Canceled, ruleRunEnds, "with a ctx that is done")
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 
@@ -254,27 +223,13 @@ func runEnds(e *env) {
 
 	r = c.run().leads(e.turn(), ruleElected)
 	waiting := e.candidateFor(a, e.key, nil).run() // a second candidate of the same client
-	closed := make(chan error, 1)
-	go func() { closed <- a.Close(e.within(e.patience())) }()
+	closed := later(func() error { return a.Close(e.within(e.patience())) })
 	r.ends(e, e.engine.Soon, "the ctx of lead ends when the client is closed", holdfast.ErrClosed)
 	waiting.returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
 	r.leave(nil)
-	e.noError(receive(e, closed, e.patience(), "Close returns when lead has", "it has not"), "Close returns nil when lead has returned and the key is given back")
+	e.noError(receive(e, closed, e.patience(), "Close returns when lead has", "it has not"),
+		"Close returns nil when lead has returned and the key is given back")
 	c.returns(e.patience(), ruleRunEnds, holdfast.ErrClosed)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 	waiting.run().returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
-}
-
-func runTwice(e *env) {
-	a := e.client()
-	c := e.stands(a, nil)
-	r := c.leads(e.engine.Soon, ruleElected)
-	for range 2 {
-		err := c.Run(e.within(e.engine.Lease/10), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
-		e.brokenIf(!errors.Is(err, holdfast.ErrRunning), ruleRunning, "the second Run returned %v", err)
-	}
-	e.isLive(r.lock, ruleRunning)
-	r.leave(holdfast.ErrWithdrawn)
-	c.returns(e.patience(), ruleReturned, nil)
-	c.run().leads(e.turn(), "an election may run again").leave(holdfast.ErrWithdrawn)
 }

@@ -253,6 +253,18 @@ func receive[T any](e *env, ch <-chan T, d time.Duration, rule, otherwise string
 	panic("not reached")
 }
 
+// later makes a call on a goroutine.
+func later(call func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- call() }()
+	return result
+}
+
+// result is that of a call on a goroutine, which must return within d.
+func (e *env) result(ch <-chan error, d time.Duration, rule string) error {
+	return receive(e, ch, d, rule, "the call has not returned")
+}
+
 // keys are keys of the case, for AcquireAny.
 func (e *env) keys(n int) []string {
 	keys := make([]string, n)

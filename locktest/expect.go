@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -149,6 +150,22 @@ func (e *env) leavesNothingOf(keys []string, d time.Duration, rule string) {
 	for _, key := range keys {
 		e.leavesNothing(key, d, rule)
 	}
+}
+
+// told is what others are told of a key by Inspect, by List and in a HeldError, except for the last heartbeat.
+func (e *env) told(c *Client, key string) (texts []string) {
+	infos := []holdfast.Info{e.inspectKey(c, key), e.isHeld(c, key, ruleOne).Holder}
+	for info, err := range c.List(e.soon(), key) {
+		e.noError(err, ruleAnswers, "List")
+		if info.Key == key {
+			infos = append(infos, info)
+		}
+	}
+	for _, info := range infos {
+		info.LastHeard = time.Time{}
+		texts = append(texts, fmt.Sprintf("%+v", info))
+	}
+	return texts
 }
 
 // settle gives late events time to arrive before a case asserts that there are none.

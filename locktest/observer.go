@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,10 @@ type observer struct {
 
 // observe observes the key of the case until the case ends. each, if not nil, is called by the loop's body.
 func (e *env) observe(c *Client, each func(holdfast.Info)) *observer {
+	return e.observing(func(ctx context.Context) iter.Seq2[holdfast.Info, error] { return c.Observe(ctx, e.key) }, each)
+}
+
+func (e *env) observing(states func(context.Context) iter.Seq2[holdfast.Info, error], each func(holdfast.Info)) *observer {
 	ctx, cancel := context.WithCancel(e.ctx)
 	o := &observer{e: e, ended: make(chan struct{}), stop: cancel}
 	e.Cleanup(func() {
@@ -35,7 +40,7 @@ func (e *env) observe(c *Client, each func(holdfast.Info)) *observer {
 	})
 	go func() {
 		defer close(o.ended)
-		for info, err := range c.Observe(ctx, e.key) {
+		for info, err := range states(ctx) {
 			o.add(info, err)
 			if each != nil && err == nil {
 				each(info)

@@ -73,8 +73,7 @@ func eventsReportAcquisitions(e *env) {
 		return a.AcquireAny(e.within(e.patience()), []string{taken}, holdfast.WithWait(giveUp))
 	})
 	for _, key := range []string{"", taken} { // neither begins
-		done, cancel := context.WithCancel(e.ctx)
-		cancel()
+		done := e.done()
 		if _, err := a.Acquire(done, key); err == nil {
 			e.broken(ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
 		}

@@ -55,10 +55,9 @@ func cutDuringAcquireAndRelease(e *env) {
 			if i%2 == 0 {
 				e.owns(lock, b)
 			}
-			released := make(chan error, 1)
-			go func() { released <- lock.Release(e.within(e.patience())) }()
+			released := later(func() error { return lock.Release(e.within(e.patience())) })
 			e.cutFor(a, delay)
-			e.mayFail(receive(e, released, e.patience(), ruleRetries, "it has not returned"), holdfast.ErrLost, ruleRetries)
+			e.mayFail(e.result(released, e.patience(), ruleRetries), holdfast.ErrLost, ruleRetries)
 			if m == "w" {
 				e.leavesNothing(e.key, e.handOver(), "a lost reply leaves nothing behind")
 				continue

@@ -44,8 +44,7 @@ func releaseHolderFirst(e *env) {
 func ctxDoneAlready(e *env) {
 	_, b, lock := e.held()
 	w := e.wait(b).waits(b, e.key, 1)
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
+	ctx := e.done()
 	err := lock.Release(ctx)
 	e.brokenIf(err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)),
 		"Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)

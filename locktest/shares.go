@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,8 +15,7 @@ const fairFor = 400
 // fairShares has clients that want the key again as soon as they have released it, for hours. It is only for virtual time.
 func fairShares(e *env) {
 	e.needs(e.engine.Bubble != nil, "let hours pass")
-	ctx, stop := context.WithTimeout(e.ctx, fairFor*e.engine.Lease)
-	defer stop()
+	ctx := e.within(fairFor * e.engine.Lease)
 	had := make([]int, 3)
 	var holds atomic.Int64
 	hold := func() { // not in step with the polls of an engine that has some
