@@ -86,8 +86,7 @@ func observersSeeData(e *env) {
 			info := o.last("observers are told the data that was set last", func(i holdfast.Info) bool {
 				return i.Held && string(i.Data) == want
 			})
-			e.brokenIf(info.Token != lock.Token() || info.Owner != lock.Owner(),
-				ruleDataAlone, "observers are told of %+v", info)
+			e.brokenIf(info.Token != lock.Token() || info.Owner != lock.Owner(), ruleDataAlone, "observers are told of %+v", info)
 		}
 	}
 	e.release(lock)
@@ -199,8 +198,7 @@ func dataAfterABreak(e *env) {
 	err := lock.SetData(e.soon(), []byte("too late"))
 	e.brokenIf(err == nil, "SetData is conditional on the grant", "it returned nil after a break; Err: %v", lock.Err())
 	e.ends(lock, e.engine.Notice+e.engine.Soon, "SetData that finds its lock broken ends it", holdfast.ErrBroken)
-	e.brokenIf(!errors.Is(err, lock.Err()),
-		"SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
+	e.brokenIf(!errors.Is(err, lock.Err()), "SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
 	next := e.holdWithin(e.handOver(), b, e.key, holdfast.WithData([]byte("next")))
 	e.refusesData(lock, holdfast.ErrBroken)
 	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")

@@ -161,8 +161,7 @@ func termEndsByForce(e *env) {
 		want := end(r.lock)
 		r.ends(e, e.engine.Soon, "the ctx of lead ends with its lock: by "+name, want)
 		cause := context.Cause(r.ctx)
-		e.brokenIf(cause != r.lock.Err(),
-			"the cause of the end of lead's ctx is that of the lock", "%v and %v", cause, r.lock.Err())
+		e.brokenIf(cause != r.lock.Err(), "the cause of the end of lead's ctx is that of the lock", "%v and %v", cause, r.lock.Err())
 		r.leave(r.ctx.Err())
 	}
 	limited := e.candidateFor(a, e.prefix+"limited", &holdfast.ElectionOptions{

@@ -33,8 +33,7 @@ func eventsReportTerms(e *env) {
 	c.returns(e.patience(), ruleReturned, failed)
 	e.closed(a, l)
 	began, ended, granted := l.of(holdfast.TermBegan), l.of(holdfast.TermEnded), l.of(outcomes...)
-	e.brokenIf(len(began) != len(locks) || len(ended) != len(locks),
-		ruleTerms, "%d terms; reported: %+v and %+v", len(locks), began, ended)
+	e.brokenIf(len(began) != len(locks) || len(ended) != len(locks), ruleTerms, "%d terms; reported: %+v and %+v", len(locks), began, ended)
 	for i, lock := range locks {
 		want := holdfast.Event{
 			Seq: began[i].Seq, Kind: holdfast.TermBegan, Time: began[i].Time, ID: granted[i].ID, Key: e.key, Owner: a.Owner(), Token: lock.Token(),

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ var endCases = []testCase{
 	{"G4_CauseIsNamed", causeIsNamed},
 	{"G4_OneEndForAllWhoAsk", oneEndForAllWhoAsk},
 	{"G4_NeverBack", neverBack},
-	{"G4_ContextFollowsTheLock", contextFollowsTheLock},
 }
 
 const ruleFirstEnd = "the first end of a lock wins and never changes"
@@ -165,34 +163,4 @@ func neverBack(e *env) {
 		e.brokenIf(!errors.Is(err, holdfast.ErrLost), rule, "%s: %v", name, err)
 	}
 	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
-}
-
-func contextFollowsTheLock(e *env) {
-	const rule = "the ctx of a lock ends with it, with Err as its cause"
-	a := e.client()
-	lock := e.hold(a)
-	type keyType struct{}
-	parent, cancel := context.WithCancelCause(context.WithValue(e.ctx, keyType{}, "value"))
-	follows, cancelFollows := lock.Context(e.ctx)
-	defer cancelFollows()
-	child, cancelChild := lock.Context(parent)
-	defer cancelChild()
-	given, cancelGiven := lock.Context(e.ctx)
-	e.brokenIf(child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil, "the ctx of a live lock is a child of the ctx that it was given", "value %v, errors %v, %v",
-		child.Value(keyType{}), child.Err(), follows.Err())
-	gone := errors.New("the parent was cancelled")
-	cancel(gone)
-	e.brokenIf(!e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone,
-		"the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))
-	cancelGiven()
-	e.brokenIf(given.Err() == nil || context.Cause(given) != context.Canceled || follows.Err() != nil,
-		"the CancelFunc of a lock's ctx ends that ctx", "cause %v; of another: %v", context.Cause(given), follows.Err())
-	e.isLive(lock, "a ctx that ends does not end the lock")
-	e.release(lock)
-	e.brokenIf(!isClosed(follows.Done()) || context.Cause(follows) != lock.Err(),
-		rule, "cause %v, Err %v", context.Cause(follows), lock.Err())
-	late, cancelLate := lock.Context(e.ctx)
-	defer cancelLate()
-	e.brokenIf(!isClosed(late.Done()) || context.Cause(late) != lock.Err(),
-		rule, "made after the end: cause %v, Err %v", context.Cause(late), lock.Err())
 }

@@ -91,7 +91,6 @@ func (e *env) closed(c *Client, l *eventLog) {
 		states[id] = step.to
 	}
 	for id, state := range states {
-		e.brokenIf(state != over,
-			ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
+		e.brokenIf(state != over, ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
 	}
 }

@@ -153,8 +153,7 @@ func inspectSetsEveryField(e *env) {
 	check := func(described any) {
 		v := reflect.ValueOf(described)
 		for _, field := range reflect.VisibleFields(v.Type()) {
-			e.brokenIf(v.FieldByIndex(field.Index).IsZero() != slices.Contains(unset, field.Name),
-				rule, "%s of %+v", field.Name, described)
+			e.brokenIf(v.FieldByIndex(field.Index).IsZero() != slices.Contains(unset, field.Name), rule, "%s of %+v", field.Name, described)
 		}
 	}
 	check(info)

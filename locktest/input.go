@@ -264,8 +264,7 @@ func largestWorks(e *env) {
 
 func defaultOwnersDiffer(e *env) {
 	a, b := e.client(), e.client()
-	e.brokenIf(a.Owner() == "" || a.Owner() == b.Owner(),
-		"the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
+	e.brokenIf(a.Owner() == "" || a.Owner() == b.Owner(), "the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
 	if got := e.hold(a).Owner(); got != a.Owner() {
 		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, a.Owner())
 	}

@@ -119,8 +119,7 @@ func sparesStrangers(e *env) {
 	same := e.holdKey(a, e.prefix+"another key", holdfast.WithOwner("worker"))
 	_, err := b.TryAcquire(e.soon(), e.key, reclaim()...)
 	var held *holdfast.HeldError
-	e.brokenIf(!errors.As(err, &held) || held.Holder.Owner != "worker2",
-		"WithReclaim touches no hold under another owner name", "%v", err)
+	e.brokenIf(!errors.As(err, &held) || held.Holder.Owner != "worker2", "WithReclaim touches no hold under another owner name", "%v", err)
 	e.isLive(stranger, "WithReclaim touches no hold under another owner name")
 	e.isLive(same, "WithReclaim touches no other key")
 }
