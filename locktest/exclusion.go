@@ -11,7 +11,6 @@ import (
 var exclusionCases = []testCase{
 	{"G1_OneHolder", oneHolder},
 	{"G1_OneHolderAmongMany", oneHolderAmongMany},
-	{"G1_NoWaitOutlastsTheHolder", noWaitOutlastsTheHolder},
 	{"G1_KeysAreIndependent", keysAreIndependent},
 	{"G1_InspectNamesTheHolder", inspectNamesTheHolder},
 	{"G1_InspectSaysSinceWhen", inspectSaysSinceWhen},
@@ -43,23 +42,6 @@ func oneHolder(e *env) {
 
 // oneHolderAmongMany lets clients compete, and looks for two holders at a time.
 func oneHolderAmongMany(e *env) { e.mix(ruleOne, 6, 5, func(int, int) mode { return "w" }) }
-
-// noWaitOutlastsTheHolder has clients, which may judge for themselves, wait for longer than a lease.
-func noWaitOutlastsTheHolder(e *env) {
-	const rule = "a holder that renews its lease keeps the key, however long others wait"
-	a, b, c := e.client(), e.client(), e.client()
-	lock := e.hold(a)
-	w := e.wait(b).waits(a, e.key, 1)
-	const looks = 8
-	for range looks {
-		time.Sleep(2 * e.engine.Lease / looks)
-		e.isHeld(c, e.key, rule)
-		w.stillWaits(rule)
-		e.isLive(lock, rule)
-	}
-	e.release(lock)
-	e.release(w.granted(e.handOver(), ruleNext))
-}
 
 // keysAreIndependent takes keys that an engine might confuse, or might not expect.
 func keysAreIndependent(e *env) {

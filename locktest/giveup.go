@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -17,7 +16,6 @@ var giveUpCases = []testCase{
 	{"G5_LostWaiterKeepsNoPermit", lostWaiterKeepsNoPermit},
 	{"G5_CancelledBefore", cancelledBefore},
 	{"G5_WaitElapses", waitElapses},
-	{"G5_AcquireAnyGivesUp", acquireAnyGivesUp},
 }
 
 const (
@@ -201,26 +199,4 @@ func waitElapses(e *env) {
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 	e.release(e.holdWithin(e.engine.Soon, b, e.key, holdfast.WithWait(e.engine.Soon)))
-}
-
-func acquireAnyGivesUp(e *env) {
-	a, b := e.client(), e.client()
-	keys := e.keys(3)
-	for i := range keys {
-		e.holdKey(a, keys[i], holdfast.WithOwner(fmt.Sprint("owner", i)))
-	}
-	_, err := b.AcquireAny(e.soon(), keys)
-	e.brokenIf(!errors.Is(err, holdfast.ErrHeld), "AcquireAny fails with ErrHeld if no key is free", "%v", err)
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
-	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Delay: func(failed int) (time.Duration, bool) {
-		if failed == 10 { // it has looked at all keys by then
-			cancel()
-		}
-		return time.Millisecond, true
-	}}))
-	e.brokenIf(!errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld), ruleSays, "AcquireAny: %v", err)
-	for _, key := range keys {
-		e.queued(a, key, 0) // AcquireAny never joins a queue
-	}
 }

@@ -25,33 +25,37 @@ var leaseCases = []testCase{
 }
 
 const (
-	ruleRenewed = "the client renews its lease while the engine can be reached"
+	ruleRenewed = "the client renews its lease while the engine can be reached, and keeps the key, however long others wait"
 	ruleExpires = "the key of a client that is cut off goes to the next when its lease has passed"
 	ruleFirst   = "the holder knows that its lease is over before anyone else gets the key"
 	ruleAlone   = "a lease ends on the holder's own clock, with no reply from the engine"
 )
 
-// renewedWhileHeld holds a lock for two leases, although the ctx of its Acquire has ended.
+// renewedWhileHeld holds a lock for two leases, although the ctx of its Acquire has ended and others wait and try.
 func renewedWhileHeld(e *env) {
-	a, b := e.client(), e.client()
+	a, b, c := e.client(), e.client(), e.client()
 	ctx, cancel := context.WithCancel(e.ctx)
 	lock, err := a.Acquire(ctx, e.key)
 	cancel()
 	e.noError(err, ruleFree)
+	w := e.wait(b).waits(a, e.key, 1)
 	first, token := lock.Deadline(), lock.Token()
-	for range 4 {
-		time.Sleep(e.engine.Lease / 2)
-		e.isLive(lock, ruleRenewed+"; the end of the ctx of Acquire ends no lock")
+	for range 8 {
+		time.Sleep(e.engine.Lease / 4)
+		e.isLive(lock, ruleRenewed)
+		e.isHeld(c, e.key, ruleRenewed)
+		w.stillWaits(ruleRenewed)
 		left := time.Until(lock.Deadline())
 		e.brokenIf(left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires,
 			"Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
 	}
 	e.brokenIf(!e.engine.NeverExpires && !lock.Deadline().After(first), ruleRenewed, "Deadline has not moved from %v", first)
-	e.isHeld(b, e.key, ruleOne)
 	e.noError(lock.Extend(time.Hour), "a live lock can be extended")
-	info := e.inspect(b)
+	info := e.inspect(c)
 	e.brokenIf(info.Token != token || lock.Token() != token, "renewing and extending never change the token",
 		"granted %v; Token says %v, Inspect %v", token, lock.Token(), info.Token)
+	e.release(lock)
+	e.release(w.granted(e.handOver(), ruleNext))
 }
 
 // shortSilenceKeepsTheLock has a holder silent for less than a lease.

@@ -21,14 +21,14 @@ var observeCases = []testCase{
 }
 
 const (
-	rulePresent  = "the first state told is the present one"
-	ruleEach     = "each change of the holder is told"
-	ruleNobody   = "that nobody holds the key is told"
-	ruleHolder   = "only a holder is told, never somebody who waits"
-	ruleLast     = "the last state is always told"
-	ruleStale    = "the last state is told again with Stale during an outage, and without it after that, also if nothing has changed"
-	ruleGoesOn   = "Observe goes on over outages and the ends of sessions"
-	ruleEnds     = "Observe ends in one pair with an empty Info and the error"
+	rulePresent = "the first state told is the present one"
+	ruleEach    = "each change of the holder is told"
+	ruleNobody  = "that nobody holds the key is told"
+	ruleHolder  = "only a holder is told, never somebody who waits"
+	ruleLast    = "the last state is always told"
+	ruleStale   = "the last state is told again with Stale during an outage, and without it after that, also if nothing has changed"
+	ruleGoesOn  = "Observe goes on over outages and the ends of sessions"
+	ruleEnds    = "Observe ends in one pair with an empty Info and the error"
 )
 
 // presentStateFirst begins to observe a key that is free, and one that is held. No observer leaves anything.
@@ -37,9 +37,11 @@ func presentStateFirst(e *env) {
 	for range a.Observe(e.soon(), e.key) {
 		break
 	}
-	e.observe(b, nil).free(rulePresent)
+	o := e.observe(b, nil)
+	o.free(rulePresent)
 	e.leavesNothing(e.key, e.engine.Soon, "an observer leaves nothing in the engine")
 	lock := e.takes(a, e.key, "an observer keeps no other client from the key", own(), holdfast.WithData([]byte("my address")))
+	o.holds(lock, ruleEach)
 	// A client that observes already knows; one that begins to asks.
 	for _, c := range []*Client{a, b} {
 		first := e.observe(c, func(holdfast.Info) { e.isHeld(c, e.key, ruleOne) }) // the body may call the client

@@ -13,7 +13,6 @@ import (
 var releaseCases = []testCase{
 	{"G10_ConfirmedMeansFree", confirmedMeansFree},
 	{"G10_HolderFirst", releaseHolderFirst},
-	{"G10_CtxDoneAlready", ctxDoneAlready},
 	{"G10_PendingWhileCut", pendingWhileCut},
 	{"G10_TwiceAndFromAnywhere", twiceAndFromAnywhere},
 	{"G10_ReleaseOfWhatIsGone", releaseOfWhatIsGone},
@@ -35,22 +34,16 @@ func confirmedMeansFree(e *env) {
 	}
 }
 
+// releaseHolderFirst releases a lock with a ctx that is done.
 func releaseHolderFirst(e *env) {
 	_, b, lock := e.held()
-	e.handsOver(lock, b, func() { e.release(lock) }, "a release lets the next in",
-		"Release ends the lock for the holder first, then in the engine")
-}
-
-func ctxDoneAlready(e *env) {
-	_, b, lock := e.held()
-	w := e.wait(b).waits(b, e.key, 1)
-	ctx := e.done()
-	err := lock.Release(ctx)
-	e.brokenIf(err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)),
-		"Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
-	e.brokenIf(!isClosed(lock.Done()), "Release ends the lock for the holder at once", "Done is open")
-	e.release(w.granted(e.engine.Soon, "a release is sent although its ctx is done"))
-	e.release(lock) // waits for the same release
+	next := e.handsOver(lock, b, func() {
+		err := lock.Release(e.done())
+		e.brokenIf(err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)),
+			"Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
+		e.brokenIf(!isClosed(lock.Done()), "Release ends the lock for the holder at once", "Done is open")
+	}, "a release is sent although its ctx is done", "Release ends the lock for the holder first, then in the engine")
+	e.release(next, lock) // which waits for the same release
 	e.leavesNothing(e.key, e.engine.Soon, "a release is sent although its ctx is done")
 }
 
