@@ -167,9 +167,7 @@ func closeAfterTheLoss(e *env) {
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, lock)
-		if err := a.Close(e.within(e.engine.Lease / 10)); !errors.Is(err, holdfast.ErrReleasePending) {
-			e.broken(ruleUnconfirmed, "it returned %v, and the key is held for ever", err)
-		}
+		e.failsWith(a.Close(e.within(e.engine.Lease/10)), holdfast.ErrReleasePending, ruleUnconfirmed, "the key is held for ever")
 		e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
 		e.release(e.inherits(b, e.key))
 		return

@@ -96,8 +96,7 @@ func observersSeeData(e *env) {
 
 // dataStays sets data before the first heartbeat, and looks again after many.
 func dataStays(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("first")))
+	_, b, lock := e.held(holdfast.WithData([]byte("first")))
 	e.sets(lock, "second")
 	for range 4 {
 		time.Sleep(e.engine.Lease / 2)
@@ -112,8 +111,7 @@ func dataStays(e *env) {
 }
 
 func lastWins(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	_, b, lock := e.held()
 	// Call after call, not waiting for the confirmation of the one before.
 	const calls = 10
 	done := make(chan error, calls)
@@ -189,8 +187,7 @@ func dataAfterTheEnd(e *env) {
 
 // dataAfterABreak sets data before the holder has heard that its lock was broken.
 func dataAfterABreak(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a, b, lock := e.held(holdfast.WithData([]byte("old")))
 	e.watches(a)
 	a.Cut()
 	e.breaks(b, e.key)
@@ -227,8 +224,7 @@ func dataTouchesNoOther(e *env) {
 }
 
 func dataSurvivesACut(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a, b, lock := e.held(holdfast.WithData([]byte("old")))
 	a.Cut()
 	ctx := e.within(e.engine.Lease / 8)
 	returned := later(func() error { return lock.SetData(ctx, []byte("new")) })

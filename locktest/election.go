@@ -22,7 +22,6 @@ var electionCases = []testCase{
 	{"G15_ResignWaitsForLead", resignWaitsForLead},
 	{"G15_ResignAsRelease", resignAsRelease},
 	{"G15_StepsDownWhenAsked", stepsDownWhenAsked},
-	{"G15_CheckTellsAnOverdueLead", checkTellsAnOverdueLead},
 	{"G15_WhatLeadReturns", whatLeadReturns},
 	{"G15_LeaderTells", leaderTells},
 	{"G15_RunEnds", runEnds},
@@ -42,7 +41,6 @@ const (
 	ruleReturned  = "Run returns what lead returns, and nil for ErrWithdrawn"
 	ruleLeader    = "Leader tells who leads, with the leader's data"
 	ruleRunEnds   = "Run returns when its ctx ends or its client is closed, and leaves nothing"
-	ruleRunning   = "an election runs once at a time"
 	ruleTerms     = "OnEvent receives the beginning and the end of each term"
 )
 

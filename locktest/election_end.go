@@ -12,7 +12,9 @@ import (
 func resignWaitsForLead(e *env) {
 	a, b := e.client(), e.client()
 	c := e.candidate(a, nil)
+	const grace = time.Hour
 	e.noError(c.Resign(e.soon()), ruleResign, "of a candidate that does not run")
+	e.noError(c.Check(0), ruleCheck, "of a candidate that does not run")
 	lock := e.hold(b)
 	c.run()
 	e.queued(b, e.key, 1)
@@ -20,6 +22,7 @@ func resignWaitsForLead(e *env) {
 	e.release(lock)
 	r := c.leads(e.turn(), "Resign of a candidate that does not lead changes nothing")
 	w := e.wait(b).waits(b, e.key, 1)
+	e.noError(c.Check(0), ruleCheck, "of a leader")
 	resigned := make(chan error, 2)
 	for range cap(resigned) {
 		go func() { resigned <- c.Resign(e.within(e.patience())) }()
@@ -27,10 +30,15 @@ func resignWaitsForLead(e *env) {
 	r.ends(e, e.engine.Soon, "Resign ends the ctx of lead", holdfast.ErrResigned)
 	time.Sleep(e.engine.Lease / 20)
 	e.brokenIf(len(resigned) > 0, ruleResign, "it has returned, and lead has not")
+	e.noError(c.Check(grace), ruleCheck, "within grace")
+	for _, want := range []error{holdfast.ErrOverdue, holdfast.ErrResigned} {
+		e.failsWith(c.Check(e.engine.Lease/40), want, ruleCheck)
+	}
 	r.leave(r.ctx.Err())
 	for range cap(resigned) {
 		e.noError(e.result(resigned, e.patience(), ruleResign), ruleResign)
 	}
+	e.noError(c.Check(0), ruleCheck, "lead has returned")
 	e.endedBy(r.lock, "a leader that resigns releases", holdfast.ErrReleased)
 	e.release(e.succeeds(w, c, "Resign hands over to the next"))
 	c.leads(e.turn(), "a candidate that has resigned stands again")
@@ -104,38 +112,6 @@ func stepsDownWhenAsked(e *env) {
 	e.settle()
 	e.brokenIf(next.ctx.Err() != nil,
 		"a leader that is asked leads on, unless it is to step down", "its ctx has ended: %v", context.Cause(next.ctx))
-}
-
-func checkTellsAnOverdueLead(e *env) {
-	a := e.client()
-	grace := e.engine.Lease / 10
-	c := e.candidate(a, nil)
-	well := func(when string, grace time.Duration) {
-		if err := c.Check(grace); err != nil {
-			e.broken(ruleCheck, "%s: %v", when, err)
-		}
-	}
-	well("before Run", 0)
-	c.run()
-	r := c.leads(e.engine.Soon, ruleElected)
-	time.Sleep(grace)
-	well("while leading", 0)
-	for range 2 {
-		go c.Resign(e.within(e.patience()))
-		r.ends(e, e.engine.Soon, "Resign ends the ctx of lead", holdfast.ErrResigned)
-		time.Sleep(grace / 2)
-		well("within grace", e.patience())
-		e.brokenIf(!e.eventually(grace+e.engine.Soon, func() bool { return c.Check(grace) != nil }),
-			ruleCheck, "lead runs, and its ctx ended more than %v ago: nil", grace)
-		if err := c.Check(grace); !errors.Is(err, holdfast.ErrOverdue) || !errors.Is(err, holdfast.ErrResigned) {
-			e.broken(ruleCheck, "it is to match ErrOverdue, and why the term ended: %v", err)
-		}
-		r.leave(nil)
-		if !e.eventually(e.engine.Soon, func() bool { return c.Check(0) == nil }) {
-			e.broken(ruleCheck, "lead has returned: %v", c.Check(0))
-		}
-		r = c.leads(e.turn(), "a candidate that has resigned stands again")
-	}
 }
 
 // whatLeadReturns ends Run in each way that lead can. Meanwhile a second Run fails.

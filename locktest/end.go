@@ -9,10 +9,10 @@ import (
 )
 
 var endCases = []testCase{
+	{"G3_TokensRise", tokensRise},
 	{"G4_FirstEndWins", firstEndWins},
 	{"G4_CauseIsNamed", causeIsNamed},
 	{"G4_OneEndForAllWhoAsk", oneEndForAllWhoAsk},
-	{"G4_NeverBack", neverBack},
 }
 
 const ruleFirstEnd = "the first end of a lock wins and never changes"
@@ -73,36 +73,43 @@ func firstEndWins(e *env) {
 	check("Close")
 }
 
+// causeIsNamed ends locks by a break, a reclaim, and the silence of their client. None comes back to life.
 func causeIsNamed(e *env) {
-	probe := e.client()
 	a, b := e.client(), e.client()
-	check := func(k *holdfast.Lock, causes ...error) {
-		err := k.Err()
-		var lost *holdfast.LostError
-		e.brokenIf(!errors.As(err, &lost) || lost.Key != k.Key() || lost.Owner != k.Owner() || lost.Token != k.Token(),
-			"a LostError says which hold was lost", "%#v", err)
-		e.brokenIf(!errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired),
-			"Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
-		e.endedBy(k, "a loss names its cause", causes...)
-	}
-	broken := e.holdKey(a, e.prefix+"broken")
-	e.ways(a, probe)["break"](broken)
-	check(broken, holdfast.ErrBroken)
-
-	reclaimed := e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
+	broken, reclaimed := e.holdKey(a, e.prefix+"broken"), e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
+	e.ways(a, b)["break"](broken)
 	e.watches(a)
-	e.holdWithin(e.patience(), b, e.prefix+"reclaimed", holdfast.WithOwner("me"), holdfast.WithReclaim())
+	e.holdWithin(e.patience(), b, reclaimed.Key(), holdfast.WithOwner("me"), holdfast.WithReclaim())
 	e.ends(reclaimed, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrReclaimed)
-	check(reclaimed, holdfast.ErrReclaimed)
-
-	silent := e.holdKey(a, e.prefix+"silent")
+	silent, end := e.hold(a), expired
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, silent)
-		return
+		e.breaks(b, e.key)
+		end = []error{holdfast.ErrBroken}
+		a.Heal()
 	}
-	e.ends(silent, e.handOver(), ruleAlone, holdfast.ErrLost)
-	check(silent, expired...)
+	e.ends(silent, e.handOver(), ruleAlone, end...)
+	a.Heal()
+	again := e.holdWithin(e.patience(), a, e.key)
+	e.newer(again.Token(), silent.Token(), "the next grant has a greater token")
+	time.Sleep(e.engine.Lease)
+	e.isLive(again, ruleRenewed)
+	for lock, causes := range map[*holdfast.Lock][]error{broken: {holdfast.ErrBroken}, reclaimed: {holdfast.ErrReclaimed}, silent: end} {
+		err := lock.Err()
+		var lost *holdfast.LostError
+		e.brokenIf(!errors.As(err, &lost) || lost.Key != lock.Key() || lost.Owner != lock.Owner() || lost.Token != lock.Token(),
+			"a LostError says which hold was lost", "%#v", err)
+		e.brokenIf(!errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired),
+			"Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
+		e.endedBy(lock, "a loss names its cause", causes...)
+		for name, err := range map[string]error{
+			"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
+		} {
+			e.failsWith(err, holdfast.ErrLost, "a lock never comes back to life", name)
+		}
+	}
+	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }
 
 // oneEndForAllWhoAsk ends a lock in several ways at once: every reader sees the same end.
@@ -137,30 +144,39 @@ func oneEndForAllWhoAsk(e *env) {
 	}
 }
 
-func neverBack(e *env) {
-	const rule = "a lock never comes back to life"
-	a := e.client()
-	lock := e.hold(a)
-	a.Cut()
-	end := expired
-	if e.engine.NeverExpires {
-		b := e.client()
-		e.outlasts(b, lock)
-		e.breaks(b, e.key)
-		end = []error{holdfast.ErrBroken}
-		a.Heal()
+// tokensRise ends one hold after the other, in every possible way.
+func tokensRise(e *env) {
+	probe := e.client()
+	ends := []struct {
+		name string
+		end  func(c *Client, lock *holdfast.Lock)
+		opts []holdfast.Option
+	}{
+		{name: "a release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
+		{name: "another release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
+		{
+			name: "its TTL",
+			end:  func(_ *Client, lock *holdfast.Lock) { e.ends(lock, e.handOver(), "TTL", holdfast.ErrTTLExpired) },
+			opts: []holdfast.Option{holdfast.WithTTL(e.engine.Lease / 20)},
+		},
+		{name: "the close of its client", end: func(c *Client, _ *holdfast.Lock) { e.close(c) }},
+		{name: "a break", end: func(*Client, *holdfast.Lock) { e.breaks(probe, e.key) }},
+		{name: "a cut past its lease", end: func(c *Client, _ *holdfast.Lock) { c.Cut() }},
+		{name: "the expiry of its session", end: func(c *Client, _ *holdfast.Lock) { c.dies() }},
+		{name: "nothing", end: func(*Client, *holdfast.Lock) {}},
 	}
-	e.ends(lock, e.handOver(), "a loss ends the lock", end...)
-	a.Heal()
-	again := e.holdWithin(e.patience(), a, e.key)
-	e.newer(again.Token(), lock.Token(), "the next grant has a greater token")
-	time.Sleep(e.engine.Lease)
-	e.isLive(again, ruleRenewed)
-	e.endedBy(lock, rule, end...)
-	for name, err := range map[string]error{
-		"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
-	} {
-		e.brokenIf(!errors.Is(err, holdfast.ErrLost), rule, "%s: %v", name, err)
+	silent := map[string]bool{"a cut past its lease": true, "the expiry of its session": true}
+	var last holdfast.Token
+	after := "nothing"
+	for _, step := range ends {
+		c := e.client()
+		lock := e.holdWithin(e.patience(), c, e.key, step.opts...)
+		e.newer(lock.Token(), last, "tokens of a key strictly increase, after an end by "+after)
+		last, after = lock.Token(), step.name
+		step.end(c, lock)
+		if e.engine.NeverExpires && silent[step.name] {
+			e.keptFrom(probe, e.key)
+			e.breaks(probe, e.key)
+		}
 	}
-	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }

@@ -153,9 +153,9 @@ func (e *env) hold(c *Client, opts ...holdfast.Option) *holdfast.Lock {
 }
 
 // held returns two clients, of which the first holds the key of the case.
-func (e *env) held() (holder, other *Client, lock *holdfast.Lock) {
+func (e *env) held(opts ...holdfast.Option) (holder, other *Client, lock *holdfast.Lock) {
 	holder, other = e.client(), e.client()
-	return holder, other, e.hold(holder)
+	return holder, other, e.hold(holder, opts...)
 }
 
 func (e *env) holdKey(c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {

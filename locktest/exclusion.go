@@ -167,9 +167,8 @@ func listNamesAllHolders(e *env) {
 			if !info.Held {
 				continue // a key with waiters only, or a released one: allowed, if not useful
 			}
-			if token, ok := tokens[info.Key]; !ok || seen[info.Key] || info.Token != token {
-				e.broken(rule, "prefix %q: %+v, want token %v, once", prefix, info, token)
-			}
+			token, ok := tokens[info.Key]
+			e.brokenIf(!ok || seen[info.Key] || info.Token != token, rule, "prefix %q: %+v, want token %v, once", prefix, info, token)
 			seen[info.Key] = true
 		}
 		e.brokenIf(len(seen) != want, rule, "prefix %q: %d keys, want %d", prefix, len(seen), want)

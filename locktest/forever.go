@@ -26,9 +26,7 @@ func (e *env) newer(next, earlier holdfast.Token, rule string) {
 // outlasts insists that a silent holder keeps its key for longer than a lease, and knows it.
 func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 	e.keptFrom(c, lock.Key())
-	if err := lock.Err(); err != nil || isClosed(lock.Done()) {
-		e.broken(ruleForever, "its lock has ended: %v", err)
-	}
+	e.brokenIf(lock.Err() != nil || isClosed(lock.Done()), ruleForever, "its lock has ended: %v", lock.Err())
 	left := time.Until(lock.Deadline())
 	e.brokenIf(left < e.engine.Lease, "without a lease the Deadline is far away", "it is %v from now", left)
 }

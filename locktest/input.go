@@ -216,8 +216,7 @@ func badOptions(e *env) {
 
 // badCalls are made on a client that is cut off.
 func badCalls(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a, b, lock := e.held(holdfast.WithData([]byte("old")))
 	free, err := a.Inspect(e.soon(), e.prefix+"free")
 	e.noError(err, ruleAnswers, "Inspect")
 	a.Cut()
@@ -263,15 +262,12 @@ func largestWorks(e *env) {
 }
 
 func defaultOwnersDiffer(e *env) {
-	a, b := e.client(), e.client()
+	a, b, named := e.client(), e.client(), e.clientWith(ClientOptions{Owner: "named"})
 	e.brokenIf(a.Owner() == "" || a.Owner() == b.Owner(), "the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
-	if got := e.hold(a).Owner(); got != a.Owner() {
-		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, a.Owner())
+	for _, c := range []*Client{a, named} {
+		got, told := e.hold(c).Owner(), e.isHeld(b, e.key, ruleOne).Holder.Owner
+		e.brokenIf(got != c.Owner() || told != got, "a lock has its client's owner name", "%q, in the engine %q, want %q", got, told, c.Owner())
+		e.close(c)
 	}
-	named := e.clientWith(ClientOptions{Owner: "named"})
-	if got := e.holdKey(named, e.prefix+"named").Owner(); got != "named" {
-		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, "named")
-	}
-	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
-	e.brokenIf(holder.Owner != "named", "the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
+	e.brokenIf(named.Owner() != "named", "a client has the owner name that it is given", "%q", named.Owner())
 }

@@ -106,8 +106,7 @@ func holderKnowsFirst(e *env) {
 // takeoverByATry has clients try that have not looked at the key before.
 func takeoverByATry(e *env) {
 	const rule = "a try finds out that the holder is gone, and that it is not"
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	a, b, lock := e.held()
 	e.isHeld(b, e.key, rule)
 	a.Cut()
 	time.Sleep(2*e.engine.Lease + e.engine.Late)
@@ -148,24 +147,16 @@ func deadlineIsKept(e *env) {
 
 func sessionThatExpired(e *env) {
 	a, b := e.client(), e.client()
+	silence, limit := a.Cut, e.handOver()
+	if a.Expire != nil {
+		silence, limit = a.Expire, e.engine.Soon // the client learns of it
+	}
 	if e.engine.NeverExpires {
-		silence := a.Cut
-		if a.Expire != nil {
-			silence = a.Expire
-		}
 		e.keepsForever(a, silence, a.Heal)
 		return
 	}
 	locks := []*holdfast.Lock{e.hold(a), e.holdKey(a, e.prefix+"another")}
-	if a.Expire == nil {
-		a.Cut()
-	} else {
-		a.Expire()
-	}
-	limit := e.handOver()
-	if a.Expire != nil {
-		limit = e.engine.Soon // the client hears of it
-	}
+	silence()
 	for _, lock := range locks {
 		e.ends(lock, limit, "every lock of a session ends with it", expired...)
 	}
@@ -216,10 +207,7 @@ func everyMethodLooksAtTheClock(e *env) {
 	}
 	time.Sleep(e.engine.Lease)
 	for name, method := range methods {
-		if err := method(locks[name]); !errors.Is(err, holdfast.ErrLost) {
-			e.broken("the first call of any method after a pause longer than the lease reports the loss",
-				"%s: %v", name, err)
-		}
+		e.failsWith(method(locks[name]), holdfast.ErrLost, "the first call of any method after a pause longer than the lease reports the loss", name)
 	}
 	for _, c := range clients {
 		c.Resume()
@@ -318,37 +306,26 @@ func verifyAsksTheEngine(e *env) {
 func doEndsWithTheLock(e *env) {
 	const rule = "Do ends the ctx of its function when the lock ends, waits for it, and reports the loss"
 	a, b := e.client(), e.client()
-	running, ended := make(chan *holdfast.Lock, 1), make(chan struct{})
-	var cause error
-	result := make(chan error, 1)
-	go func() {
-		result <- a.Do(e.ctx, e.key, func(ctx context.Context, lock *holdfast.Lock) error {
+	running := make(chan *holdfast.Lock, 1)
+	result := later(func() error {
+		return a.Do(e.ctx, e.key, func(ctx context.Context, lock *holdfast.Lock) error {
 			running <- lock
 			<-ctx.Done()
-			cause = context.Cause(ctx)
-			close(ended)
-			return nil
+			return context.Cause(ctx)
 		})
-	}()
-	var lock *holdfast.Lock
-	select {
-	case lock = <-running:
-	case err := <-result:
-		e.broken("Do calls its function while it holds the lock", "it returned %v", err)
-	}
+	})
+	lock := receive(e, running, e.engine.Soon, rule, "the function was not called")
 	e.isHeld(b, e.key, ruleOne)
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, lock)
-		e.brokenIf(isClosed(ended), ruleForever, "the ctx of fn has ended")
+		e.brokenIf(len(result) > 0, ruleForever, "the ctx of the function has ended")
 		e.breaks(b, e.key)
 		a.Heal()
 	}
-	e.brokenIf(!e.closes(ended, e.handOver()), rule, "the ctx of fn goes on")
-	e.brokenIf(!errors.Is(cause, holdfast.ErrLost) || !errors.Is(cause, lock.Err()),
-		rule, "the cause of ctx is %v, Err of the lock %v", cause, lock.Err())
+	e.ends(lock, e.handOver(), rule, holdfast.ErrLost)
+	time.Sleep(e.engine.Lease / 20)
 	a.Heal()
-	if err := receive(e, result, e.patience(), rule, "Do has not returned"); !errors.Is(err, holdfast.ErrLost) {
-		e.broken(rule, "Do returned %v", err)
-	}
+	err := e.result(result, e.patience(), rule)
+	e.brokenIf(!errors.Is(err, holdfast.ErrLost) || !errors.Is(err, lock.Err()), rule, "Do: %v, Err of the lock: %v", err, lock.Err())
 }

@@ -74,9 +74,8 @@ func eventsReportAcquisitions(e *env) {
 	})
 	for _, key := range []string{"", taken} { // neither begins
 		done := e.done()
-		if _, err := a.Acquire(done, key); err == nil {
-			e.broken(ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
-		}
+		_, err := a.Acquire(done, key)
+		e.brokenIf(err == nil, ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
 	}
 	e.closed(a, l)
 
@@ -97,9 +96,7 @@ func eventsReportAcquisitions(e *env) {
 		e.brokenIf(ended.Took < 0 || ended.Took > a.lasted,
 			ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
 	}
-	if took := ends[2].Took; took < giveUp {
-		e.broken(ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, took)
-	}
+	e.brokenIf(ends[2].Took < giveUp, ruleAcquisition, "a wait of more than %v is reported as shorter", giveUp)
 }
 
 // eventsReportPlaces has several clients wait. Without a queue, OnEvent receives no place.
@@ -110,11 +107,7 @@ func eventsReportPlaces(e *env) {
 	lock := e.hold(holder)
 	var waiters []*waiter
 	for i := range n {
-		w := e.waitKey(a, e.key, func(lock *holdfast.Lock) {
-			if err := lock.Release(e.soon()); err != nil {
-				e.Errorf("%s: Release: %v", e.rule, err)
-			}
-		})
+		w := e.waitKey(a, e.key, func(lock *holdfast.Lock) { e.lets(lock) })
 		waiters = append(waiters, w.waits(holder, e.key, i+1))
 		e.brokenIf(e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }),
 			rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -168,4 +169,27 @@ func acquireAnyTakesTheFirstFree(e *env) {
 	time.AfterFunc(e.engine.Lease/10, func() { first.Release(e.within(e.engine.Soon)) })
 	lock, err := b.AcquireAny(e.within(e.patience()), keys, holdfast.WithWait(e.patience()))
 	e.brokenIf(err != nil || lock.Key() != keys[0], "AcquireAny makes further passes while WithWait lasts", "%v, %v", lock, err)
+}
+
+// fairShares has a name, since it needs more time than others.
+const fairSharesName = "G7_FairShares"
+
+// fairFor is for how many leases fairShares watches: hours, for leases as they are in use.
+const fairFor = 400
+
+// fairShares has clients that want the key again as soon as they have released it, for hours. It is only for virtual time.
+func fairShares(e *env) {
+	e.needs(e.engine.Bubble != nil, "let hours pass")
+	ctx := e.within(fairFor * e.engine.Lease)
+	had := make([]int, 3)
+	var holds atomic.Int64
+	hold := func() { // not in step with the polls of an engine that has some
+		lengths := [...]time.Duration{17, 29, 23, 37}
+		time.Sleep(e.engine.Lease * lengths[holds.Add(1)%int64(len(lengths))] / 101)
+	}
+	_, clients := e.compete(ctx, len(had), hold, func(i int) { had[i]++ })
+	clients.Wait()
+	e.brokenIf(slices.Min(had)*10 < slices.Max(had)*3,
+		"in the long run, clients that want a key equally often have it so: three tenths of the most at least", "%v times", had)
+	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }

@@ -98,13 +98,36 @@ func giveUpDuringCut(e *env) {
 		cancel()
 		lock := receive(e, result, e.engine.Soon, ruleAtOnce, "the reply was lost, and it has not returned")
 		if lock != nil { // the call was faster than the cut
-			if err := lock.Release(e.done()); err != nil && !errors.Is(err, holdfast.ErrReleasePending) && !errors.Is(err, holdfast.ErrLost) {
-				e.broken("Release is pending while the engine does not answer", "%v", err)
-			}
+			err := lock.Release(e.done())
+			e.brokenIf(err != nil && !errors.Is(err, holdfast.ErrReleasePending) && !errors.Is(err, holdfast.ErrLost),
+				"Release is pending while the engine does not answer", "%v", err)
 		}
 		a.Heal()
 		e.settle()
 		e.leavesNothing(e.key, e.handOver(), "an acquire that was given up while its outcome was unknown leaves nothing behind")
 		e.release(e.holdWithin(e.patience(), b, e.key))
 	}
+}
+
+// stallCases are cases of clients that are cut off, once more: what they send meanwhile is not lost, but arrives when they are back.
+var stallCases = []testCase{
+	stalled("G2_HolderKnowsFirst", holderKnowsFirst),
+	stalled("G5_CancelWhileDisconnected", cancelWhileDisconnected),
+	stalled("G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected),
+	stalled("G6_CutDuringAcquireAndRelease", cutDuringAcquireAndRelease),
+	stalled("G6_GiveUpDuringCut", giveUpDuringCut),
+	stalled("G10_PendingWhileCut", pendingWhileCut),
+	stalled("G10_LateReleaseSparesTheSuccessor", lateReleaseSparesTheSuccessor),
+	stalled("G11_CloseWhileCut", closeWhileCut),
+	stalled("G16_SurvivesACut", dataSurvivesACut),
+	stalled("G16_NeverAfterTheEnd", dataAfterTheEnd),
+	stalled("G18_NothingHalfWhileCut", nothingHalfWhileCut),
+}
+
+// stalled is a case whose clients are stalled where they are cut off otherwise.
+func stalled(name string, run func(e *env)) testCase {
+	return testCase{name + "_Stalled", func(e *env) {
+		e.stalls = true
+		run(e)
+	}}
 }

@@ -90,9 +90,9 @@ func (s *schedule) check() {
 		s.queued(s.clients[0], s.key, len(s.line)-len(want))
 		info, err := s.clients[0].Inspect(s.soon(), s.key)
 		for i, w := range info.Queue {
-			if got := modeOf(w.Shared, w.Limit); err != nil || got != s.line[len(want)+i].mode {
-				s.broken("Inspect gives the mode that each waiter wants", "after %q, number %d: %s, %v", s.steps, i+1, got, err)
-			}
+			got := modeOf(w.Shared, w.Limit)
+			s.brokenIf(err != nil || got != s.line[len(want)+i].mode,
+				"Inspect gives the mode that each waiter wants", "after %q, number %d: %s, %v", s.steps, i+1, got, err)
 		}
 	}
 	s.settle()

@@ -65,9 +65,7 @@ func reclaimsFromTheDead(e *env) {
 	lock, err := b.TryAcquire(e.within(e.engine.Lease/2), e.key, reclaim()...)
 	e.noError(err, ruleReclaim+", without waiting for a dead lease")
 	if e.engine.NeverExpires {
-		if err := old.Err(); err != nil {
-			e.broken(ruleForever, "nothing has reached it, and Err is %v", err)
-		}
+		e.noError(old.Err(), ruleForever, "nothing has reached it, and Err is")
 		a.Heal()
 	}
 	e.ends(old, e.handOver(), "a reclaimed lock ends by its holder's own clock, if nothing reaches the holder",
@@ -126,14 +124,11 @@ func sparesStrangers(e *env) {
 
 func sparesTheSameClient(e *env) {
 	const rule = "a live hold of the same client is never reclaimed"
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithOwner("worker"))
-	if _, err := a.Acquire(e.soon(), e.key, reclaim()...); !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
-		e.broken(rule, "Acquire: %v, want ErrHeld, at once", err)
-	}
-	if _, err := a.AcquireAny(e.soon(), []string{e.key}, reclaim()...); !errors.Is(err, holdfast.ErrHeld) {
-		e.broken(rule, "AcquireAny: %v, want ErrHeld", err)
-	}
+	a, b, lock := e.held(holdfast.WithOwner("worker"))
+	_, err := a.Acquire(e.soon(), e.key, reclaim()...)
+	e.brokenIf(!errors.Is(err, holdfast.ErrHeld) || errors.Is(err, context.DeadlineExceeded), rule, "Acquire: %v, want ErrHeld, at once", err)
+	_, err = a.AcquireAny(e.soon(), []string{e.key}, reclaim()...)
+	e.failsWith(err, holdfast.ErrHeld, rule, "AcquireAny")
 	e.isLive(lock, rule)
 	e.isHeld(b, e.key, ruleOne)
 	e.release(lock)

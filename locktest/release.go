@@ -1,9 +1,9 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -137,52 +137,38 @@ func doReleases(e *env) {
 	const rule = "Do releases, whatever its function does, and joins the errors"
 	a := e.client()
 	failed := errors.New("the work failed")
-	err := a.Do(e.soon(), e.key, func(ctx context.Context, lock *holdfast.Lock) error {
-		if lock.Err() != nil || lock.Key() != e.key || ctx.Err() != nil {
-			e.Errorf("%s broken: Do holds the lock while fn runs: %v, %v", e.rule, lock.Err(), ctx.Err())
-		}
-		return failed
-	})
-	e.brokenIf(!errors.Is(err, failed), rule, "it returned %v", err)
-	e.leavesNothing(e.key, e.engine.Soon, rule)
-
-	succeeds := func(rule string, err error) {
-		e.noError(err, rule)
-		e.leavesNothing(e.key, e.engine.Soon, rule)
-	}
-	succeeds("TryDo takes a key that is free", a.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
-		var held *holdfast.HeldError
-		err := a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
-		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
-			return fmt.Errorf("TryDo of a key that is held: %w", err)
-		}
-		return nil
-	}))
-	succeeds("a function that releases the lock itself is no error", a.Do(e.soon(), e.key,
-		func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) }))
 	ctx, cancel := context.WithCancel(e.ctx)
-	succeeds("Do releases on a context of its own", a.Do(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
+	for what, c := range map[string]struct {
+		fn   func(context.Context, *holdfast.Lock) error
+		want error
+	}{
+		"it fails": {func(ctx context.Context, lock *holdfast.Lock) error { return cmp.Or(lock.Err(), ctx.Err(), failed) }, failed},
+		"it tries the same key": {func(ctx context.Context, _ *holdfast.Lock) error {
+			return a.TryDo(ctx, e.key, func(context.Context, *holdfast.Lock) error { return nil })
+		}, holdfast.ErrHeld},
+		"it releases the lock": {func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) }, nil},
+		"its lock ends": {func(_ context.Context, lock *holdfast.Lock) error {
+			_ = lock.Extend(time.Millisecond)
+			<-lock.Done()
+			return nil
+		}, holdfast.ErrTTLExpired},
+	} {
+		err := a.Do(ctx, e.key, c.fn)
+		e.brokenIf(!errors.Is(err, c.want), rule, "%s: %v, want %v", what, err, c.want)
+		e.leavesNothing(e.key, e.engine.Soon, rule+": "+what)
+	}
+	err := a.TryDo(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
 		cancel()
 		<-ctx.Done()
 		return nil
-	}))
-
+	})
+	e.noError(err, "TryDo releases on a context of its own")
+	e.leavesNothing(e.key, e.engine.Soon, rule+": its ctx ends")
 	func() {
 		defer func() {
-			if recover() != "stop" {
-				e.Errorf("%s broken: Do does not swallow a panic of its function", e.rule)
-			}
+			e.brokenIf(recover() != "stop", "Do does not swallow a panic of its function", "it does")
 		}()
 		_ = a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { panic("stop") })
 	}()
 	e.leavesNothing(e.key, e.engine.Soon, rule+": it panicked")
-
-	err = a.Do(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
-		if err := lock.Extend(time.Millisecond); err != nil {
-			return err
-		}
-		<-lock.Done()
-		return nil
-	})
-	e.brokenIf(!errors.Is(err, holdfast.ErrTTLExpired), "Do reports that the lock ended while its function ran", "%v", err)
 }

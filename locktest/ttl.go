@@ -35,8 +35,7 @@ func endsAtTheTTL(e *env) {
 
 // ttlHolderFirst has a TTL that is longer than the lease.
 func ttlHolderFirst(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease*3/2))
+	_, b, lock := e.held(holdfast.WithTTL(e.engine.Lease * 3 / 2))
 	next := e.handsOver(lock, b, func() {
 		time.Sleep(e.engine.Lease * 5 / 4)
 		e.isLive(lock, "a TTL longer than the lease counts, as long as the client renews the lease")
