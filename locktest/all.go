@@ -24,7 +24,6 @@ var allCases = []testCase{
 	{"G18_LeaseEndsWhileWaiting", leaseEndsWhileWaiting},
 	{"G18_FirstEndIsTold", firstEndIsTold},
 	{"G18_ReclaimsEach", reclaimsEach},
-	{"G18_OnEventReportsEach", eventsOfEach},
 }
 
 const (
@@ -312,27 +311,4 @@ func reclaimsEach(e *env) {
 	}
 	e.allLive(locks, ruleReclaim)
 	e.releaseAll(locks)
-}
-
-// eventsOfEach checks what OnEvent receives of a call that is granted and of one that is not.
-func eventsOfEach(e *env) {
-	const rule = "OnEvent receives an acquisition for each key, one after the other"
-	a, l := e.watched()
-	b := e.client()
-	keys := e.keys(3)
-	e.releaseAll(e.all(a, keys))
-	e.holdKey(b, keys[1])
-	_, err := a.TryAcquireAll(e.soon(), keys)
-	e.closed(a, l) // each that has started is over
-	var told []string
-	for _, s := range l.of(holdfast.Started) {
-		told = append(told, s.Key)
-	}
-	want := slices.Concat(keys, keys[:2])
-	e.brokenIf(!slices.Equal(told, want), rule, "started: %q, want %q", told, want)
-	failures := l.of(holdfast.Failed)
-	e.brokenIf(len(failures) != 1 || failures[0].Key != keys[1] || !errors.Is(err, failures[0].Err),
-		rule, "failed: %+v; the call: %v", failures, err)
-	n := len(l.of(endings...))
-	e.brokenIf(n != 4, rule, "%d ended, of four that were granted", n)
 }

@@ -12,7 +12,6 @@ import (
 
 var askCases = []testCase{
 	{"G17_AskedOnce", askedOnce},
-	{"G17_AskedAtOnce", askedAtOnce},
 	{"G17_AskedAsTheWaitEnds", askedAsTheWaitEnds},
 	{"G17_AskedWhileCutOff", askedWhileCutOff},
 	{"G17_OnlyTheOneAsked", onlyTheOneAsked},
@@ -60,7 +59,8 @@ func askedOnce(e *env) {
 	defer events.Close()
 	began := time.Now()
 	lock := e.hold(a, holdfast.WithOwner("the asked"))
-	e.asks(b, e.key)
+	e.asks(b, e.key) // before the holder can have looked
+	e.sets(lock, "new")
 	e.asked(lock, e.engine.Notice)
 	e.isLive(lock, ruleAskNoEnd)
 	event := e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
@@ -78,25 +78,6 @@ func askedOnce(e *env) {
 	e.brokenIf(len(granted) != 1 || len(wishes) != 1, ruleAskOnce, "OnEvent: %+v", wishes)
 	e.brokenIf(wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time),
 		ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes, event)
-}
-
-// askedAtOnce asks before the holder can have looked.
-func askedAtOnce(e *env) {
-	a, b := e.client(), e.client()
-	var locks []*holdfast.Lock
-	for _, key := range e.keys(5) {
-		lock := e.holdKey(a, key)
-		locks = append(locks, lock)
-		e.asks(b, key)
-		if len(locks)%2 == 0 {
-			e.noError(lock.SetData(e.soon(), []byte("new")), ruleAskNoEnd, "SetData")
-		}
-	}
-	for _, lock := range locks {
-		e.asked(lock, e.engine.Notice)
-		e.isLive(lock, ruleAskNoEnd)
-		e.release(lock)
-	}
 }
 
 // askedAsTheWaitEnds asks while Acquire is about to return.

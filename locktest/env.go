@@ -136,7 +136,7 @@ func lines() string {
 	for {
 		frame, more := frames.Next()
 		name := filepath.Base(frame.File)
-		if !more || !strings.Contains(frame.Function, "/locktest.") || name == "case.go" {
+		if !more || !strings.Contains(frame.Function, "/locktest.") || name == "run.go" {
 			break
 		}
 		if name != "env.go" {

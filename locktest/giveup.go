@@ -9,7 +9,6 @@ import (
 )
 
 var giveUpCases = []testCase{
-	{"G5_CancelWhileWaiting", cancelWhileWaiting},
 	{"G5_CancelWhileDisconnected", cancelWhileDisconnected},
 	{"G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected},
 	{"G5_CancelAtAnyMoment", cancelAtAnyMoment},
@@ -38,20 +37,6 @@ func (w *waiter) gone(waitedFor ...error) {
 		}
 	}
 	w.e.broken(ruleSays, "%v, want one of %v", err, waitedFor)
-}
-
-func cancelWhileWaiting(e *env) {
-	a, b, c := e.client(), e.client(), e.client()
-	lock := e.hold(a)
-	quits := e.wait(b).waits(a, e.key, 1)
-	stays := e.wait(c).waits(a, e.key, 2)
-	quits.gone(holdfast.ErrHeld)
-	e.queued(a, e.key, 1)
-	stays.stillWaits(ruleOne)
-	e.isLive(lock, ruleOne)
-	e.release(lock)
-	e.release(stays.granted(e.handOver(), "a waiter that gave up blocks nobody"))
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
 // cancelWhileDisconnected has several calls wait for the engine: until their ctx ends, their Retry ends, or for a lease.
@@ -177,7 +162,7 @@ func cancelledBefore(e *env) {
 	e.noError(err, ruleAnswers, "Inspect")
 	ctx := e.done()
 	for name, call := range e.calls(a, info) {
-		e.failsWith(call(ctx, e.key), context.Canceled, "a ctx that has ended ends the call", name)
+		e.failsWith(call(ctx, e.key, nil), context.Canceled, "a ctx that has ended ends the call", name)
 	}
 	e.failsWith(lock.SetData(ctx, []byte("new")), context.Canceled, "a ctx that has ended ends the call", "SetData")
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)

@@ -19,64 +19,44 @@ var inputCases = []testCase{
 }
 
 // A call is one of the API about a key.
-type call func(ctx context.Context, key string, opts ...holdfast.Option) error
+type call func(ctx context.Context, key string, opts options) error
+
+type options = []holdfast.Option
+
+// failed returns the error of a call.
+func failed(_ any, err error) error { return err }
 
 // acquisitions are the calls of a client that take options.
 func (e *env) acquisitions(a *Client) map[string]call {
 	pair := func(key string) []string { return []string{e.prefix + "good", key} }
-	fails := func() error {
-		e.Errorf("%s broken: a call has called its function without a lock", e.rule)
-		return nil
-	}
+	one := func(context.Context, *holdfast.Lock) error { return errors.New("the call has a lock") }
+	all := func(context.Context, *holdfast.Locks) error { return errors.New("the call has locks") }
 	return map[string]call{
-		"Acquire": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			_, err := a.Acquire(ctx, key, opts...)
-			return err
+		"Acquire":    func(c context.Context, key string, o options) error { return failed(a.Acquire(c, key, o...)) },
+		"TryAcquire": func(c context.Context, key string, o options) error { return failed(a.TryAcquire(c, key, o...)) },
+		"AcquireAny": func(c context.Context, key string, o options) error { return failed(a.AcquireAny(c, pair(key), o...)) },
+		"AcquireAll": func(c context.Context, key string, o options) error { return failed(a.AcquireAll(c, pair(key), o...)) },
+		"TryAcquireAll": func(c context.Context, key string, o options) error {
+			return failed(a.TryAcquireAll(c, pair(key), o...))
 		},
-		"TryAcquire": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			_, err := a.TryAcquire(ctx, key, opts...)
-			return err
-		},
-		"AcquireAny": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			_, err := a.AcquireAny(ctx, pair(key), opts...)
-			return err
-		},
-		"AcquireAll": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			_, err := a.AcquireAll(ctx, pair(key), opts...)
-			return err
-		},
-		"TryAcquireAll": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			_, err := a.TryAcquireAll(ctx, pair(key), opts...)
-			return err
-		},
-		"Do": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			return a.Do(ctx, key, func(context.Context, *holdfast.Lock) error { return fails() }, opts...)
-		},
-		"TryDo": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			return a.TryDo(ctx, key, func(context.Context, *holdfast.Lock) error { return fails() }, opts...)
-		},
-		"DoAll": func(ctx context.Context, key string, opts ...holdfast.Option) error {
-			return a.DoAll(ctx, pair(key), func(context.Context, *holdfast.Locks) error { return fails() }, opts...)
-		},
+		"Do":    func(c context.Context, key string, o options) error { return a.Do(c, key, one, o...) },
+		"TryDo": func(c context.Context, key string, o options) error { return a.TryDo(c, key, one, o...) },
+		"DoAll": func(c context.Context, key string, o options) error { return a.DoAll(c, pair(key), all, o...) },
 	}
 }
 
 // calls are all calls of a client that send something about a key. Break and Ask are about the grant of info.
 func (e *env) calls(a *Client, info holdfast.Info) map[string]call {
 	calls := e.acquisitions(a)
-	calls["Inspect"] = func(ctx context.Context, key string, _ ...holdfast.Option) error {
-		_, err := a.Inspect(ctx, key)
-		return err
+	of := func(key string) holdfast.Info {
+		about := info
+		about.Key = key
+		return about
 	}
-	calls["Break"] = func(ctx context.Context, key string, _ ...holdfast.Option) error {
-		info.Key = key
-		return a.Break(ctx, info)
-	}
-	calls["Ask"] = func(ctx context.Context, key string, _ ...holdfast.Option) error {
-		info.Key = key
-		return a.Ask(ctx, info)
-	}
-	calls["Observe"] = func(ctx context.Context, key string, _ ...holdfast.Option) (err error) {
+	calls["Inspect"] = func(ctx context.Context, key string, _ options) error { return failed(a.Inspect(ctx, key)) }
+	calls["Break"] = func(ctx context.Context, key string, _ options) error { return a.Break(ctx, of(key)) }
+	calls["Ask"] = func(ctx context.Context, key string, _ options) error { return a.Ask(ctx, of(key)) }
+	calls["Observe"] = func(ctx context.Context, key string, _ options) (err error) {
 		for _, err = range a.Observe(ctx, key) {
 		}
 		return err
@@ -136,7 +116,7 @@ func badKeys(e *env) {
 	a.Cut()
 	for what, key := range invalidKeys(e) {
 		for name, call := range e.calls(a, info) {
-			e.refused(call(e.soon(), key), "key", name+", "+what)
+			e.refused(call(e.soon(), key, nil), "key", name+", "+what)
 		}
 		_, err := a.elect(key, nil)
 		e.refused(err, "key", "Election, "+what)
@@ -164,7 +144,7 @@ func badPrefixes(e *env) {
 
 type badOption struct {
 	what, field string
-	opts        []holdfast.Option
+	opts        options
 }
 
 // badOptions tries bad options on a client that is cut off.
@@ -174,34 +154,34 @@ func badOptions(e *env) {
 	a.Cut()
 	owner, large := holdfast.WithOwner("me"), holdfast.WithData(make([]byte, holdfast.MaxSharedData+1))
 	bad := []badOption{
-		{"negative TTL", "TTL", []holdfast.Option{holdfast.WithTTL(-1)}},
-		{"wait 0", "wait", []holdfast.Option{holdfast.WithWait(0)}},
-		{"negative wait", "wait", []holdfast.Option{holdfast.WithWait(-time.Second)}},
-		{"no owner", "owner", []holdfast.Option{holdfast.WithOwner("")}},
-		{"long owner", "owner", []holdfast.Option{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}},
-		{"NUL in owner", "owner", []holdfast.Option{holdfast.WithOwner("a\x00b")}},
-		{"owner not UTF-8", "owner", []holdfast.Option{holdfast.WithOwner("\xff")}},
-		{"reclaim without owner", "owner", []holdfast.Option{holdfast.WithReclaim()}},
-		{"large data", "data", []holdfast.Option{owner, holdfast.WithData(make([]byte, holdfast.MaxData+1))}},
-		{"negative attempts", "Retry.Attempts", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Attempts: -1})}},
-		{"negative delay", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: -1})}},
-		{"negative largest delay", "Retry.Max", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
-		{"a minimum delay above the maximum", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
-		{"negative total", "Retry.Total", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
-		{"limit 0", "limit", []holdfast.Option{holdfast.WithLimit(0)}},
-		{"negative limit", "limit", []holdfast.Option{holdfast.WithLimit(-1)}},
-		{"limit above all", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
-		{"semaphore of readers", "limit", []holdfast.Option{holdfast.WithLimit(2), holdfast.WithShared()}},
-		{"reader with large data", "data", []holdfast.Option{holdfast.WithShared(), large}},
-		{"permit with large data", "data", []holdfast.Option{holdfast.WithLimit(2), large}},
+		{"negative TTL", "TTL", options{holdfast.WithTTL(-1)}},
+		{"wait 0", "wait", options{holdfast.WithWait(0)}},
+		{"negative wait", "wait", options{holdfast.WithWait(-time.Second)}},
+		{"no owner", "owner", options{holdfast.WithOwner("")}},
+		{"long owner", "owner", options{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}},
+		{"NUL in owner", "owner", options{holdfast.WithOwner("a\x00b")}},
+		{"owner not UTF-8", "owner", options{holdfast.WithOwner("\xff")}},
+		{"reclaim without owner", "owner", options{holdfast.WithReclaim()}},
+		{"large data", "data", options{owner, holdfast.WithData(make([]byte, holdfast.MaxData+1))}},
+		{"negative attempts", "Retry.Attempts", options{holdfast.WithRetry(holdfast.Retry{Attempts: -1})}},
+		{"negative delay", "Retry.Initial", options{holdfast.WithRetry(holdfast.Retry{Initial: -1})}},
+		{"negative largest delay", "Retry.Max", options{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
+		{"a minimum delay above the maximum", "Retry.Initial", options{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
+		{"negative total", "Retry.Total", options{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
+		{"limit 0", "limit", options{holdfast.WithLimit(0)}},
+		{"negative limit", "limit", options{holdfast.WithLimit(-1)}},
+		{"limit above all", "limit", options{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
+		{"semaphore of readers", "limit", options{holdfast.WithLimit(2), holdfast.WithShared()}},
+		{"reader with large data", "data", options{holdfast.WithShared(), large}},
+		{"permit with large data", "data", options{holdfast.WithLimit(2), large}},
 	}
 	if !e.engine.Shares {
-		bad = append(bad, badOption{"reader", "shared", []holdfast.Option{holdfast.WithShared()}})
-		bad = append(bad, badOption{"permit", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit)}})
+		bad = append(bad, badOption{"reader", "shared", options{holdfast.WithShared()}})
+		bad = append(bad, badOption{"permit", "limit", options{holdfast.WithLimit(holdfast.MaxLimit)}})
 	}
 	for _, c := range bad {
 		for name, call := range e.acquisitions(a) {
-			e.refused(call(e.soon(), e.key, c.opts...), c.field, name+", "+c.what)
+			e.refused(call(e.soon(), e.key, c.opts), c.field, name+", "+c.what)
 		}
 		_, err := a.elect(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
 		e.refused(err, c.field, "Election, "+c.what)

@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -10,9 +9,8 @@ import (
 )
 
 var onEventCases = []testCase{
-	{"G9_OnEventReportsAcquisitions", eventsReportAcquisitions},
+	{"G9_OnEventReportsHolds", eventsReportHolds},
 	{"G9_OnEventReportsPlaces", eventsReportPlaces},
-	{"G9_OnEventReportsEnds", eventsReportEnds},
 	{"G9_OnEventReportsHeartbeats", eventsReportHeartbeats},
 	{"G9_OnEventDelaysNothing", onEventDelaysNothing},
 }
@@ -29,74 +27,86 @@ const (
 
 // An attempt is a call that OnEvent must report.
 type attempt struct {
-	call   string
-	want   holdfast.Event // Started
-	lock   *holdfast.Lock
-	err    error
-	lasted time.Duration // the time around it
+	call          string
+	want          holdfast.Event // Started
+	lock          *holdfast.Lock
+	err           error
+	granted, over time.Time // after the call, and after the end of the lock
+	lasted        time.Duration
 }
 
-func eventsReportAcquisitions(e *env) {
+// eventsReportHolds makes calls of each kind, and ends what is granted in each way.
+func eventsReportHolds(e *env) {
 	a, l := e.watched()
 	other := e.client()
 	taken, free, giveUp := e.prefix+"taken", e.prefix+"free", e.engine.Lease/20
 	e.holdKey(other, taken)
-	var attempts []attempt
-	try := func(call, key, owner string, wait bool, f func() (*holdfast.Lock, error)) *holdfast.Lock {
+	var attempts []*attempt
+	try := func(call, key, owner string, wait bool, f func() (*holdfast.Lock, error)) *attempt {
 		began := time.Now()
-		lock, err := f()
-		attempts = append(attempts, attempt{
-			call, holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}, lock, err, time.Since(began),
-		})
-		return lock
+		tried := &attempt{call: call, want: holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}}
+		tried.lock, tried.err = f()
+		tried.granted, tried.lasted = time.Now(), time.Since(began)
+		attempts = append(attempts, tried)
+		return tried
 	}
-	try("Acquire", e.key, "somebody", true, func() (*holdfast.Lock, error) {
-		return a.Acquire(e.soon(), e.key, holdfast.WithOwner("somebody"))
-	})
-	try("TryAcquire of a held key", taken, a.Owner(), false, func() (*holdfast.Lock, error) {
-		return a.TryAcquire(e.soon(), taken)
-	})
-	try("Acquire with a ctx that ends", taken, a.Owner(), true, func() (*holdfast.Lock, error) {
+	for way, end := range e.ways(a, other) {
+		tried := try("Acquire", e.prefix+way, "somebody", true, func() (*holdfast.Lock, error) {
+			return a.Acquire(e.soon(), e.prefix+way, holdfast.WithOwner("somebody"))
+		})
+		e.noError(tried.err, ruleFree)
+		time.Sleep(e.engine.Lease / 50)
+		end(tried.lock)
+		tried.over = time.Now()
+	}
+	try("TryAcquire of a held key", taken, a.Owner(), false, func() (*holdfast.Lock, error) { return a.TryAcquire(e.soon(), taken) })
+	late := try("Acquire with a ctx that ends", taken, a.Owner(), true, func() (*holdfast.Lock, error) {
 		ctx, cancel := context.WithCancel(e.within(e.patience()))
 		go func() {
 			defer cancel()
-			if e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Started)) == 3 }) {
+			if e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Started)) == len(attempts)+1 }) {
 				time.Sleep(giveUp)
 			}
 		}()
 		return a.Acquire(ctx, taken)
 	})
-	try("AcquireAny", "", a.Owner(), false, func() (*holdfast.Lock, error) {
-		return a.AcquireAny(e.soon(), []string{taken, free})
-	})
+	try("AcquireAny", "", a.Owner(), false, func() (*holdfast.Lock, error) { return a.AcquireAny(e.soon(), []string{taken, free}) })
 	try("AcquireAny with WithWait", "", a.Owner(), true, func() (*holdfast.Lock, error) {
 		return a.AcquireAny(e.within(e.patience()), []string{taken}, holdfast.WithWait(giveUp))
 	})
 	for _, key := range []string{"", taken} { // neither begins
-		done := e.done()
-		_, err := a.Acquire(done, key)
-		e.brokenIf(err == nil, ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
+		e.brokenIf(failed(a.Acquire(e.done(), key)) == nil, ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
 	}
 	e.closed(a, l)
 
-	starts, ends := l.of(holdfast.Started), l.of(outcomes...)
-	e.brokenIf(len(starts) != len(attempts) || len(ends) != len(attempts),
-		ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, ends)
+	starts, outs, ends := l.of(holdfast.Started), l.of(outcomes...), make(map[uint64]holdfast.Event)
+	for _, event := range l.of(endings...) {
+		ends[event.ID] = event
+	}
+	e.brokenIf(len(starts) != len(attempts) || len(outs) != len(attempts), ruleAcquisition, "%d calls: %+v and %+v", len(attempts), starts, outs)
 	for i, a := range attempts {
-		began, ended := starts[i], ends[i]
+		began, out := starts[i], outs[i]
 		a.want.ID, a.want.Time, a.want.Seq = began.ID, began.Time, began.Seq
 		e.brokenIf(began != a.want, ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
 		want := a.want
-		want.Kind, want.Seq, want.Time = holdfast.Failed, ended.Seq, ended.Time
-		want.Took, want.Err = ended.Time.Sub(began.Time), a.err
+		want.Kind, want.Seq, want.Time = holdfast.Failed, out.Seq, out.Time
+		want.Took, want.Err = out.Time.Sub(began.Time), a.err
 		if a.lock != nil {
 			want.Kind, want.Key, want.Token = holdfast.Granted, a.lock.Key(), a.lock.Token()
+			e.ending(ends[began.ID], a)
 		}
-		e.brokenIf(ended != want, ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
-		e.brokenIf(ended.Took < 0 || ended.Took > a.lasted,
-			ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
+		e.brokenIf(out != want || out.Took < 0 || out.Took > a.lasted, ruleAcquisition, "%s: %+v, want %+v within %v", a.call, out, want, a.lasted)
+		e.brokenIf(a == late && out.Took < giveUp, ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, out.Took)
 	}
-	e.brokenIf(ends[2].Took < giveUp, ruleAcquisition, "a wait of more than %v is reported as shorter", giveUp)
+}
+
+// ending checks how the end of a hold was reported.
+func (e *env) ending(end holdfast.Event, a *attempt) {
+	e.brokenIf(end.Key != a.lock.Key() || end.Owner != a.lock.Owner() || end.Token != a.lock.Token() || end.Err != a.lock.Err(),
+		ruleEnding, "%+v; the lock: %q, %v, %v", end, a.lock.Owner(), a.lock.Token(), a.lock.Err())
+	if held := a.over.Sub(a.granted); !a.over.IsZero() { // the others end with Close
+		e.brokenIf(end.Took < e.engine.Lease/50 || end.Took > held+a.lasted, ruleEnding, "held for %v: %+v", held, end)
+	}
 }
 
 // eventsReportPlaces has several clients wait. Without a queue, OnEvent receives no place.
@@ -138,42 +148,6 @@ func eventsReportPlaces(e *env) {
 		}
 	}
 	e.brokenIf(len(first) != n, rulePlace, "%d waited; reported: %+v", n, places)
-}
-
-func eventsReportEnds(e *env) {
-	probe := e.client()
-	a, l := e.watched()
-	type hold struct {
-		lock        *holdfast.Lock
-		least, most time.Duration
-	}
-	holds := make(map[string]hold)
-	for name, end := range e.ways(a, probe) {
-		before := time.Now()
-		lock := e.holdKey(a, e.prefix+name, holdfast.WithOwner("owner of "+name))
-		granted := time.Now()
-		time.Sleep(e.engine.Lease / 50)
-		ending := time.Now()
-		end(lock)
-		holds[lock.Key()] = hold{lock, ending.Sub(granted), time.Since(before)}
-	}
-	left := e.holdKey(a, e.prefix+"left to Close")
-	holds[left.Key()] = hold{left, 0, e.patience()}
-	e.closed(a, l)
-	for _, ending := range l.of(endings...) {
-		h, ok := holds[ending.Key]
-		e.brokenIf(!ok, ruleEnding, "more than once, or of no hold: %+v", ending)
-		delete(holds, ending.Key)
-		err := h.lock.Err()
-		e.brokenIf(ending.Owner != h.lock.Owner() || ending.Token != h.lock.Token() || ending.Err != err,
-			ruleEnding, "%+v; the lock: %q, %v, %v", ending, h.lock.Owner(), h.lock.Token(), err)
-		var lost *holdfast.LostError
-		e.brokenIf(errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)),
-			ruleEnding, "a lock that was broken is reported without its cause: %v", ending.Err)
-		e.brokenIf(ending.Took < h.least || ending.Took > h.most,
-			ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Took)
-	}
-	e.brokenIf(len(holds) > 0, ruleEnding, "not reported: %+v; reported: %+v", holds, l.of(endings...))
 }
 
 // eventsReportHeartbeats checks those of a client that holds two locks for a lease and is then cut off.
