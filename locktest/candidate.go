@@ -3,31 +3,11 @@ package locktest
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
-
-// election is the API of [*holdfast.Election].
-type election interface {
-	Run(ctx context.Context, lead func(context.Context, *holdfast.Lock) error) error
-	Term() *holdfast.Lock
-	Resign(ctx context.Context) error
-	Leader(ctx context.Context) (holdfast.Info, error)
-	Observe(ctx context.Context) iter.Seq2[holdfast.Info, error]
-	Check(grace time.Duration) error
-}
-
-// elect is how a case gets an election.
-func (c *Client) elect(key string, o *holdfast.ElectionOptions) (election, error) {
-	e, err := c.Election(key, o)
-	if err == nil && c.falsify != nil {
-		return c.falsify(e, c, key, o), nil
-	}
-	return e, err
-}
 
 // A reign is one call of lead, which goes on until the case ends it, whatever its ctx says.
 type reign struct {
@@ -41,7 +21,7 @@ func (r *reign) leave(err error) { r.returns <- func() error { return err } }
 
 // A candidate is an election that runs. Its lead announces each call, and waits.
 type candidate struct {
-	election
+	*holdfast.Election
 
 	e        *env
 	reigns   chan *reign
@@ -60,9 +40,9 @@ func (e *env) candidate(c *Client, o *holdfast.ElectionOptions) *candidate {
 }
 
 func (e *env) candidateFor(c *Client, key string, o *holdfast.ElectionOptions) *candidate {
-	el, err := c.elect(key, o)
+	el, err := c.Election(key, o)
 	e.noError(err, ruleAnswers, "Election")
-	return &candidate{election: el, e: e, reigns: make(chan *reign, 100)}
+	return &candidate{Election: el, e: e, reigns: make(chan *reign, 100)}
 }
 
 // stands runs a candidate for the key of the case.

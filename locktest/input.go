@@ -118,7 +118,7 @@ func badKeys(e *env) {
 		for name, call := range e.calls(a, info) {
 			e.refused(call(e.soon(), key, nil), "key", name+", "+what)
 		}
-		_, err := a.elect(key, nil)
+		_, err := a.Election(key, nil)
 		e.refused(err, "key", "Election, "+what)
 	}
 }
@@ -183,13 +183,13 @@ func badOptions(e *env) {
 		for name, call := range e.acquisitions(a) {
 			e.refused(call(e.soon(), e.key, c.opts), c.field, name+", "+c.what)
 		}
-		_, err := a.elect(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
+		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
 		e.refused(err, c.field, "Election, "+c.what)
 	}
 	for field, option := range map[string]holdfast.Option{
 		"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1), "random order": holdfast.WithRandomOrder(), "wait": holdfast.WithWait(time.Hour),
 	} {
-		_, err := a.elect(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
+		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
 		e.refused(err, field, "Election")
 	}
 }
@@ -220,7 +220,7 @@ func badCalls(e *env) {
 		e.refused(a.Break(ctx, info), "info", "Break of nothing")
 		e.refused(a.Ask(ctx, info), "info", "Ask of nothing")
 	}
-	_, err = a.elect(e.key, &holdfast.ElectionOptions{FitEvery: -1})
+	_, err = a.Election(e.key, &holdfast.ElectionOptions{FitEvery: -1})
 	e.refused(err, "ElectionOptions.FitEvery", "Election")
 	e.refused(e.candidate(a, nil).Run(ctx, nil), "lead", "Run without a function")
 	e.refused(lock.Extend(-1), "TTL", "Extend by a negative duration")
