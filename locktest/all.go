@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
+// The root package tests what AcquireAll does with any engine. These cases test it with the faults and the times of one.
 var allCases = []testCase{
 	{"G18_EachIsALock", eachIsALock},
 	{"G18_OppositeOrders", oppositeOrders},
@@ -22,12 +23,7 @@ var allCases = []testCase{
 	{"G18_LostWhileWaiting", lostWhileWaiting},
 	{"G18_LeaseEndsWhileWaiting", leaseEndsWhileWaiting},
 	{"G18_FirstEndIsTold", firstEndIsTold},
-	{"G18_ReleaseGoesOn", releaseGoesOn},
-	{"G18_TTLBeginsWithAll", ttlBeginsWithAll},
 	{"G18_ReclaimsEach", reclaimsEach},
-	{"G18_DoAllReleases", doAllReleases},
-	{"G18_OnEventReportsEach", eventsOfEach},
-	{"G18_BadInput", allBadInput},
 }
 
 const (
@@ -37,102 +33,44 @@ const (
 
 // all takes keys that are free, or become free.
 func (e *env) all(c *Client, keys []string, opts ...holdfast.Option) *holdfast.Locks {
-	e.Helper()
 	locks, err := c.AcquireAll(e.within(e.patience()), keys, opts...)
-	if err != nil {
-		e.broken("keys that are free are granted together", "AcquireAll: %v", err)
-	}
+	e.noError(err, "keys that are free are granted together", "AcquireAll")
 	return locks
 }
 
 // allLive insists that locks are live, one by one and as a whole.
 func (e *env) allLive(locks *holdfast.Locks, rule string) {
-	e.Helper()
-	for _, lock := range locks.All() {
-		e.isLive(lock, rule)
-	}
-	if err := locks.Err(); err != nil || isClosed(locks.Done()) {
-		e.broken(rule, "each is live, and all together are over: %v", err)
-	}
-	if err := locks.Verify(e.soon()); err != nil {
-		e.broken(rule, "Verify: %v", err)
-	}
+	e.areLive(locks.All(), rule)
+	e.brokenIf(locks.Err() != nil || isClosed(locks.Done()), rule, "each is live, and all together are over: %v", locks.Err())
+	e.noError(locks.Verify(e.soon()), rule, "Verify")
 }
 
 // releaseAll releases locks and insists on the confirmation.
 func (e *env) releaseAll(locks *holdfast.Locks) {
-	e.Helper()
-	if err := locks.Release(e.soon()); err != nil {
-		e.broken("Release of live locks returns nil once the engine has confirmed", "%v", err)
-	}
+	e.noError(locks.Release(e.soon()), "Release of live locks returns nil once the engine has confirmed")
 }
 
 // waitsFor waits until a call that acquires keys in turn has those before the one at i and waits for that.
-func (e *env) waitsFor(probe *Client, keys []string, i int, over <-chan struct{}) {
-	e.Helper()
+func (w *waiter) waitsFor(probe *Client, keys []string, i int) {
 	for _, key := range keys[:i] {
-		if !e.eventually(e.engine.Soon, func() bool {
-			info, err := probe.Inspect(e.soon(), key)
-			return err == nil && info.Held
-		}) {
-			e.broken("AcquireAll takes key after key", "it waits for %q and does not hold %q", keys[i], key)
-		}
+		w.e.becomes(w.e.engine.Soon, "AcquireAll takes key after key", func() (bool, any) {
+			info, err := probe.Inspect(w.e.soon(), key)
+			return err == nil && info.Held, key
+		})
 	}
-	if e.engine.Ordered {
-		e.queued(probe, keys[i], 1)
-	} else {
-		time.Sleep(e.engine.Lease / 20)
-	}
-	if isClosed(over) {
-		e.broken("AcquireAll waits while one of the keys is held", "it has returned")
-	}
+	w.waits(probe, keys[i], 1)
 }
 
-// allWaiter is a call of AcquireAll on a goroutine.
-type allWaiter struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	locks  *holdfast.Locks
-	err    error
+// waitAll calls AcquireAll on a goroutine.
+func (e *env) waitAll(c *Client, keys []string, opts ...holdfast.Option) *waiter {
+	return e.waitFor(func(ctx context.Context, w *waiter) { w.locks, w.err = c.AcquireAll(ctx, keys, opts...) })
 }
 
-func (e *env) waitAll(c *Client, keys []string, opts ...holdfast.Option) *allWaiter {
-	ctx, cancel := context.WithCancel(e.ctx)
-	w := &allWaiter{cancel: cancel, done: make(chan struct{})}
-	e.Cleanup(func() {
-		cancel()
-		e.closes(w.done, e.patience())
-	})
-	go func() {
-		defer close(w.done)
-		w.locks, w.err = c.AcquireAll(ctx, keys, opts...)
-	}()
-	return w
-}
-
-// fails insists that the call fails within d, with an error that matches all of want.
-func (w *allWaiter) fails(e *env, d time.Duration, rule string, want ...error) {
-	e.Helper()
-	if !e.closes(w.done, d) {
-		e.broken(rule, "it has not returned after %v", d)
-	}
-	for _, want := range want {
-		if !errors.Is(w.err, want) {
-			e.broken(rule, "it failed with %v, want %v", w.err, want)
-		}
-	}
-	if w.err == nil {
-		e.broken(rule, "it succeeded")
-	}
-}
-
-// granted insists that the call succeeds within d.
-func (w *allWaiter) granted(e *env, d time.Duration, rule string) *holdfast.Locks {
-	e.Helper()
-	if !e.closes(w.done, d) || w.err != nil {
-		e.broken(rule, "after %v: %v", d, w.err)
-	}
-	return w.locks
+// servedAll insists that a call of AcquireAll succeeds, with locks that are live, and releases them.
+func (w *waiter) servedAll(rule string) {
+	w.granted(w.e.patience(), rule)
+	w.e.allLive(w.locks, ruleAllLive)
+	w.e.releaseAll(w.locks)
 }
 
 func eachIsALock(e *env) {
@@ -143,31 +81,23 @@ func eachIsALock(e *env) {
 	var got []string
 	for _, lock := range locks.All() {
 		got = append(got, lock.Key())
-		if locks.Lock(lock.Key()) != lock {
-			e.broken(rule, "Lock(%q) is another", lock.Key())
-		}
+		e.brokenIf(locks.Lock(lock.Key()) != lock, rule, "Lock(%q) is another", lock.Key())
 		holder := e.isHeld(b, lock.Key(), ruleOne).Holder
-		if holder.Owner != "both" || string(holder.Data) != "data" || holder.Token != lock.Token() {
-			e.broken(rule, "the engine knows it as %+v", holder)
-		}
+		e.brokenIf(holder.Owner != "both" || string(holder.Data) != "data" || holder.Token != lock.Token(),
+			rule, "the engine knows it as %+v", holder)
 	}
-	if !slices.Equal(got, keys) || locks.Lock(e.key) != nil {
-		e.broken("All has the locks in the order of their keys, and Lock finds each", "%q, want %q", got, keys)
-	}
+	e.brokenIf(!slices.Equal(got, keys) || locks.Lock(e.key) != nil,
+		"All has the locks in the order of their keys, and Lock finds each", "%q, want %q", got, keys)
 	e.allLive(locks, rule)
 	for _, lock := range locks.All() {
-		if locks.Deadline().After(lock.Deadline()) {
-			e.broken("Deadline is the earliest of all", "that of %q is earlier", lock.Key())
-		}
+		e.brokenIf(locks.Deadline().After(lock.Deadline()), "Deadline is the earliest of all", "that of %q is earlier", lock.Key())
 	}
 	waiter := e.waitKey(b, keys[1], nil).waits(b, keys[1], 1)
 	e.releaseAll(locks)
 	next := waiter.granted(e.handOver(), "Release gives every key back")
 	e.newer(next.Token(), locks.Lock(keys[1]).Token(), "the next grant has a greater token")
 	e.release(next)
-	for _, key := range keys {
-		e.leavesNothing(key, e.engine.Soon, "Release gives every key back")
-	}
+	e.leavesNothingOf(keys, e.engine.Soon, "Release gives every key back")
 }
 
 // oppositeOrders has clients ask for the same keys in every order. The sections must not overlap.
@@ -200,13 +130,9 @@ func oppositeOrders(e *env) {
 	}
 	group.Wait()
 	for range clients * rounds {
-		if err := <-failures; err != nil {
-			e.broken("calls that ask for the same keys in any order are all served, one at a time", "%v", err)
-		}
+		e.noError(<-failures, "calls that ask for the same keys in any order are all served, one at a time")
 	}
-	for _, key := range keys {
-		e.leavesNothing(key, e.engine.Soon, ruleNothing)
-	}
+	e.leavesNothingOf(keys, e.engine.Soon, ruleNothing)
 }
 
 // nothingHalf ends a call at each key: by its ctx, by WithWait, and by Close.
@@ -220,53 +146,41 @@ func nothingHalf(e *env) {
 			}
 			a := e.client()
 			lock := e.holdKey(b, keys[i])
-			var opts []holdfast.Option
+			asked := []string{keys[1], keys[2], keys[0]}
 			if way == "wait" {
-				opts = append(opts, holdfast.WithWait(e.engine.Lease/5))
-			}
-			w := e.waitAll(a, []string{keys[1], keys[2], keys[0]}, opts...)
-			switch way {
-			case "ctx":
-				e.waitsFor(b, keys, i, w.done)
-				w.cancel()
-				w.fails(e, e.engine.Soon, ruleAtOnce, context.Canceled)
-				if !errors.Is(w.err, holdfast.ErrHeld) && !errors.Is(w.err, holdfast.ErrDisconnected) {
-					e.broken(ruleSays, "%v", w.err)
-				}
-			case "wait":
-				w.fails(e, e.engine.Lease/5+e.engine.Soon, "WithWait bounds the wait")
+				_, err := a.AcquireAll(e.within(e.patience()), asked, holdfast.WithWait(e.engine.Lease/5))
 				var held *holdfast.HeldError
-				if errors.Is(w.err, holdfast.ErrDisconnected) {
-					break // a real engine may not have answered yet
+				if !errors.Is(err, holdfast.ErrDisconnected) { // a real engine may not have answered yet
+					e.brokenIf(!errors.As(err, &held) || held.Key != keys[i] || held.Holder.Token != lock.Token(),
+						"when WithWait elapses, AcquireAll fails with a HeldError that names the holder", "%v", err)
 				}
-				if !errors.As(w.err, &held) || held.Key != keys[i] || held.Holder.Token != lock.Token() || errors.Is(w.err, context.DeadlineExceeded) {
-					e.broken("when WithWait elapses, AcquireAll fails with a HeldError that names the holder", "%v", w.err)
+			} else {
+				w := e.waitAll(a, asked)
+				w.waitsFor(b, keys, i)
+				if way == "ctx" {
+					w.gone(holdfast.ErrHeld, holdfast.ErrDisconnected)
+				} else {
+					e.close(a)
+					e.failsWith(w.fails(e.engine.Soon, "Close ends every call that waits"), holdfast.ErrClosed, ruleClosed)
 				}
-			case "Close":
-				e.waitsFor(b, keys, i, w.done)
-				e.close(a)
-				w.fails(e, e.engine.Soon, "Close ends every call that waits", holdfast.ErrClosed)
 			}
 			e.isLive(lock, ruleOne)
 			e.release(lock)
-			for _, key := range keys {
-				e.leavesNothing(key, e.engine.Soon, ruleAllOrNone)
-			}
+			e.leavesNothingOf(keys, e.engine.Soon, ruleAllOrNone)
 		}
 	}
 }
 
-// nothingHalfWhileCut ends a call that holds a key and cannot reach the engine: it returns at once all the same.
+// nothingHalfWhileCut ends a call that holds a key and cannot reach the engine.
 func nothingHalfWhileCut(e *env) {
 	a, b := e.client(), e.client()
 	keys := e.keys(2)
 	lock := e.holdKey(b, keys[1])
 	w := e.waitAll(a, keys)
-	e.waitsFor(b, keys, 1, w.done)
+	w.waitsFor(b, keys, 1)
 	a.Cut()
 	time.Sleep(e.engine.Lease / 20)
-	w.cancel()
-	w.fails(e, e.engine.Soon, ruleAtOnce, context.Canceled)
+	w.gone(holdfast.ErrHeld, holdfast.ErrDisconnected)
 	a.Heal()
 	e.leavesNothing(keys[0], e.patience(), ruleAllOrNone)
 	e.release(lock)
@@ -285,10 +199,9 @@ func oneDeadline(e *env) {
 	w := e.waitAll(a, keys, holdfast.WithWait(wait))
 	time.Sleep(wait * 3 / 5)
 	e.release(first)
-	w.fails(e, wait+e.engine.Soon, "WithWait bounds the wait for all keys")
-	if took := time.Since(began); took < wait || took > wait+e.engine.Soon {
-		e.broken("WithWait bounds the wait for all keys together", "%v, after %v", wait, took)
-	}
+	w.fails(wait+e.engine.Soon, "WithWait bounds the wait for all keys")
+	took := time.Since(began)
+	e.brokenIf(took < wait || took > wait+e.engine.Soon, "WithWait bounds the wait for all keys together", "%v, after %v", wait, took)
 	e.leavesNothing(keys[0], e.engine.Soon, ruleAllOrNone)
 }
 
@@ -299,19 +212,103 @@ func tryTakesAllOrNone(e *env) {
 		lock := e.holdKey(b, key)
 		_, err := a.TryAcquireAll(e.soon(), keys)
 		var held *holdfast.HeldError
-		if !errors.As(err, &held) || held.Key != key || held.Holder.Owner != b.Owner() || held.Holder.Token != lock.Token() {
-			e.broken("TryAcquireAll fails with a HeldError that names the holder in the way", "key %d is held: %v", i, err)
-		}
+		e.brokenIf(!errors.As(err, &held) || held.Key != key || held.Holder.Owner != b.Owner() || held.Holder.Token != lock.Token(),
+			"TryAcquireAll fails with a HeldError that names the holder in the way", "key %d is held: %v", i, err)
 		e.isLive(lock, ruleOne)
 		e.release(lock)
-		for _, key := range keys {
-			e.leavesNothing(key, e.engine.Soon, "a TryAcquireAll that fails gives back everything")
-		}
+		e.leavesNothingOf(keys, e.engine.Soon, "a TryAcquireAll that fails gives back everything")
 	}
 	locks, err := a.TryAcquireAll(e.soon(), keys)
-	if err != nil {
-		e.broken("TryAcquireAll takes keys that are free", "%v", err)
-	}
+	e.noError(err, "TryAcquireAll takes keys that are free")
 	e.allLive(locks, ruleAllLive)
+	e.releaseAll(locks)
+}
+
+// lostWhileWaiting breaks a lock of a call that waits for the next key.
+func lostWhileWaiting(e *env) {
+	a, b := e.client(), e.client()
+	keys := e.keys(2)
+	lock := e.holdKey(b, keys[1])
+	w := e.waitAll(a, keys, holdfast.WithRetry(holdfast.Retry{Initial: e.engine.Lease / 100}))
+	w.waitsFor(b, keys, 1)
+	old := e.inspectKey(b, keys[0])
+	e.breaks(b, keys[0])
+	e.becomes(e.engine.Notice+e.handOver(), "a lock that is lost while another is waited for is acquired anew", func() (bool, any) {
+		info := e.inspectKey(b, keys[0])
+		return info.Held && info.Owner == old.Owner && (info.Token != old.Token || e.engine.Tokenless && info.Grant != old.Grant), info
+	})
+	e.release(lock)
+	w.servedAll("AcquireAll goes on after a loss")
+
+	lock = e.holdKey(b, keys[1])
+	w = e.waitAll(a, keys, holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
+	w.waitsFor(b, keys, 1)
+	e.breaks(b, keys[0])
+	const rule = "AcquireAll fails with the loss when its Retry ends"
+	err := w.fails(e.engine.Notice+e.engine.Soon, rule)
+	e.brokenIf(!errors.Is(err, holdfast.ErrBroken) || errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrHeld), rule, "%v", err)
+	e.release(lock)
+	e.leavesNothingOf(keys, e.handOver(), ruleAllOrNone)
+}
+
+// leaseEndsWhileWaiting has the lease of a call end that has one key and waits for another.
+func leaseEndsWhileWaiting(e *env) {
+	a, b := e.client(), e.client()
+	keys := e.keys(2)
+	lock := e.holdKey(b, keys[1])
+	w := e.waitAll(a, keys)
+	w.waitsFor(b, keys, 1)
+	a.Cut()
+	if e.engine.NeverExpires {
+		time.Sleep(e.engine.Lease)
+	} else {
+		e.release(e.holdWithin(e.handOver(), b, keys[0]))
+	}
+	a.Heal()
+	e.release(lock)
+	w.servedAll("AcquireAll goes on after an outage")
+}
+
+// firstEndIsTold breaks one of the locks, and releases all when that has a successor.
+func firstEndIsTold(e *env) {
+	const rule = "the first end of one of the locks ends them as a whole"
+	a, b := e.client(), e.client()
+	for i, broken := range e.keys(3) {
+		locks := e.all(a, e.keys(3))
+		e.breaks(b, broken)
+		e.brokenIf(!e.closes(locks.Done(), e.engine.Notice), rule, "Done is open after %q was broken", broken)
+		var lost *holdfast.LostError
+		first := locks.Err()
+		e.brokenIf(!errors.As(first, &lost) || lost.Key != broken || !errors.Is(first, holdfast.ErrBroken), rule, "Err is %v", first)
+		others := slices.Delete(slices.Clone(locks.All()), i, i+1)
+		for _, lock := range others {
+			e.isLive(lock, "the other locks stay held until Release")
+			e.isHeld(b, lock.Key(), "the other locks stay held until Release")
+		}
+		next := e.holdWithin(e.handOver(), b, broken)
+		err := locks.Release(e.soon())
+		e.brokenIf(!errors.Is(err, holdfast.ErrBroken) || errors.Is(err, holdfast.ErrReleasePending), "Release reports what has ended before", "%v", err)
+		e.brokenIf(locks.Err() != first, "the first end never changes", "%v became %v", first, locks.Err())
+		for _, lock := range others {
+			e.leavesNothing(lock.Key(), e.engine.Soon, "a release that fails does not keep the others")
+		}
+		e.isLive(next, ruleSpares)
+		e.release(next)
+	}
+}
+
+func reclaimsEach(e *env) {
+	a, b := e.client(), e.client()
+	keys := e.keys(3)
+	var old []*holdfast.Lock
+	for _, key := range keys[1:] {
+		old = append(old, e.holdKey(a, key, holdfast.WithOwner("worker")))
+	}
+	e.watches(a)
+	locks := e.all(b, keys, reclaim()...)
+	for _, lock := range old {
+		e.ends(lock, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+	}
+	e.allLive(locks, ruleReclaim)
 	e.releaseAll(locks)
 }

@@ -1,10 +1,10 @@
 package locktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -12,14 +12,12 @@ import (
 
 var askCases = []testCase{
 	{"G17_AskedOnce", askedOnce},
-	{"G17_AskedAtOnce", askedAtOnce},
 	{"G17_AskedAsTheWaitEnds", askedAsTheWaitEnds},
 	{"G17_AskedWhileCutOff", askedWhileCutOff},
 	{"G17_OnlyTheOneAsked", onlyTheOneAsked},
 	{"G17_NothingElseChanges", nothingElseChanges},
 	{"G17_EndsKeepTheirCauses", endsKeepTheirCauses},
 	{"G17_NotAfterTheEnd", notAfterTheEnd},
-	{"G17_NobodyToAsk", nobodyToAsk},
 	{"G17_AskingTheDead", askingTheDead},
 }
 
@@ -29,38 +27,28 @@ const (
 	ruleAskNoEnd = "an ask is a wish: the lock lives on"
 	ruleAskOnly  = "an ask reaches the grant that it was meant for, and no other"
 	ruleAskElse  = "an ask changes nothing that others read of the lock"
-	ruleUnasked  = "a lock for which nobody has asked is not asked for"
 )
 
 // asks asks for the lock of a key, and returns the grant that it has asked for.
 func (e *env) asks(c *Client, key string) holdfast.Info {
-	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
 	if err == nil {
 		err = c.Ask(e.soon(), info)
 	}
-	if err != nil {
-		e.broken("Ask returns nil once the engine has kept the wish", "%v", err)
-	}
+	e.noError(err, "Ask returns nil once the engine has kept the wish")
 	return info
 }
 
 // asked insists that a holder is told within d.
 func (e *env) asked(lock *holdfast.Lock, d time.Duration) {
-	e.Helper()
-	if !e.closes(lock.Asked(), d) {
-		e.broken(ruleAsk, "Asked is open %v after Ask has returned; Err: %v", d, lock.Err())
-	}
+	e.brokenIf(!e.closes(lock.Asked(), d), ruleAsk, "Asked is open %v after Ask has returned; Err: %v", d, lock.Err())
 }
 
 // unasked gives a holder the time to be told, and insists that it is not.
 func (e *env) unasked(rule string, locks ...*holdfast.Lock) {
-	e.Helper()
 	time.Sleep(e.engine.Lease / 2)
 	for _, lock := range locks {
-		if isClosed(lock.Asked()) {
-			e.broken(rule, "Asked of %q (token %v) is closed", lock.Key(), lock.Token())
-		}
+		e.brokenIf(isClosed(lock.Asked()), rule, "Asked of %q (token %v) is closed", lock.Key(), lock.Token())
 	}
 }
 
@@ -71,14 +59,13 @@ func askedOnce(e *env) {
 	defer events.Close()
 	began := time.Now()
 	lock := e.hold(a, holdfast.WithOwner("the asked"))
-	e.asks(b, e.key)
+	e.asks(b, e.key) // before the holder can have looked
+	e.sets(lock, "new")
 	e.asked(lock, e.engine.Notice)
 	e.isLive(lock, ruleAskNoEnd)
 	event := e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
-	if event.Kind != holdfast.Asked || event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
-		event.Err != nil || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
-		e.broken(ruleAskOnce, "the event is %+v", event)
-	}
+	e.brokenIf(event.Kind != holdfast.Asked || event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
+		event.Err != nil || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()), ruleAskOnce, "the event is %+v", event)
 	e.asks(b, e.key)
 	e.asks(c, e.key)
 	e.asks(a, e.key) // itself, too
@@ -88,33 +75,9 @@ func askedOnce(e *env) {
 	e.release(lock)
 	e.closed(a, l)
 	granted, wishes := l.of(outcomes...), l.of(holdfast.Asked)
-	if len(granted) != 1 || len(wishes) != 1 {
-		e.broken(ruleAskOnce, "OnEvent: %+v", wishes)
-	}
-	if wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time) {
-		e.broken(ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes[0], event)
-	}
-}
-
-// askedAtOnce asks before the holder can have looked.
-func askedAtOnce(e *env) {
-	a, b := e.client(), e.client()
-	var locks []*holdfast.Lock
-	for _, key := range e.keys(5) {
-		lock := e.holdKey(a, key)
-		locks = append(locks, lock)
-		e.asks(b, key)
-		if len(locks)%2 == 0 {
-			if err := lock.SetData(e.soon(), []byte("new")); err != nil {
-				e.broken(ruleAskNoEnd, "SetData: %v", err)
-			}
-		}
-	}
-	for _, lock := range locks {
-		e.asked(lock, e.engine.Notice)
-		e.isLive(lock, ruleAskNoEnd)
-		e.release(lock)
-	}
+	e.brokenIf(len(granted) != 1 || len(wishes) != 1, ruleAskOnce, "OnEvent: %+v", wishes)
+	e.brokenIf(wishes[0] != event || event.ID != granted[0].ID || event.Took != event.Time.Sub(granted[0].Time),
+		ruleAskOnce, "OnEvent received %+v, the channel %+v", wishes, event)
 }
 
 // askedAsTheWaitEnds asks while Acquire is about to return.
@@ -124,23 +87,12 @@ func askedAsTheWaitEnds(e *env) {
 	for i := range 5 {
 		owner := fmt.Sprint("holder ", i)
 		w := e.wait(b, holdfast.WithOwner(owner)).waits(c, e.key, 1)
-		done := make(chan error, 1)
-		go func() { done <- lock.Release(e.soon()) }()
-		var info holdfast.Info
-		if !e.eventually(e.patience(), func() bool {
-			info = e.inspect(c)
-			return info.Owner == owner
-		}) {
-			e.broken("a release lets the next in", "%+v", info)
-		}
-		if err := c.Ask(e.soon(), info); err != nil {
-			e.broken(ruleAskOnly, "Ask of the present holder: %v", err)
-		}
-		next := w.granted(e.engine.Soon, "a release lets the next in")
+		done := later(func() error { return lock.Release(e.soon()) })
+		e.becomes(e.patience(), ruleNext, func() (bool, any) { return e.inspect(c).Owner == owner, nil })
+		e.noError(c.Ask(e.soon(), e.inspect(c)), ruleAskOnly, "Ask of the present holder")
+		next := w.granted(e.engine.Soon, ruleNext)
 		e.asked(next, e.engine.Notice)
-		if err := <-done; err != nil {
-			e.broken("a release that others wait for succeeds", "%v", err)
-		}
+		e.noError(<-done, "a release that others wait for succeeds")
 		lock, a, b = next, b, a
 	}
 	e.isLive(lock, ruleAskNoEnd)
@@ -151,20 +103,18 @@ func askedWhileCutOff(e *env) {
 	events := a.Events()
 	defer events.Close()
 	a.Cut()
-	ctx, cancel := context.WithTimeout(e.ctx, e.engine.Soon)
-	defer cancel()
 	info := e.inspect(b)
-	if err := b.Ask(ctx, info); err != nil {
-		e.broken("Ask does not wait until the holder has heard of it", "%v", err)
-	}
+	e.noError(b.Ask(e.soon(), info), "Ask does not wait until the holder has heard of it")
 	e.settle()
-	if isClosed(lock.Asked()) {
-		e.broken(ruleAsk, "Asked is closed although nothing can have reached the holder")
-	}
+	e.brokenIf(isClosed(lock.Asked()), ruleAsk, "Asked is closed although nothing can have reached the holder")
 	a.Heal()
 	e.asked(lock, e.engine.Notice+e.engine.Lease/2)
 	e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
 	e.isLive(lock, ruleAskNoEnd)
+	b.Cut()
+	err := b.Ask(e.within(e.engine.Lease/20), info)
+	e.brokenIf(!errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected),
+		"Ask gives up with its ctx, and says what it waited for", "%v", err)
 	e.release(lock)
 }
 
@@ -176,80 +126,38 @@ func onlyTheOneAsked(e *env) {
 	before := e.asks(b, e.key)
 	e.asked(old, e.engine.Notice)
 	e.release(old)
-	if err := b.Ask(e.soon(), before); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(ruleAskOnly, "Ask of a grant that is over: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Ask(e.soon(), before), holdfast.ErrChanged, ruleAskOnly, "Ask of a grant that is over")
 	again := e.hold(a, owner)
-	if err := b.Ask(e.soon(), before); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(ruleAskOnly, "Ask of the grant before the present one: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Ask(e.soon(), before), holdfast.ErrChanged, ruleAskOnly, "Ask of the grant before the present one")
 	w := e.wait(b, owner).waits(b, e.key, 1)
 	e.unasked(ruleAskOnly, again, neighbour)
 	e.asks(b, e.key)
 	e.asked(again, e.engine.Notice)
 	e.release(again)
-	next := w.granted(e.patience(), "a release lets the next in")
+	next := w.granted(e.patience(), ruleNext)
 	e.unasked(ruleAskOnly, next, neighbour)
 	e.release(next)
 }
 
 func nothingElseChanges(e *env) {
 	a, b := e.client(), e.client()
-	data := []byte("what\x00it is\xff for")
-	for key, opts := range map[string][]holdfast.Option{
-		e.key:           {holdfast.WithOwner("worker"), holdfast.WithData(data)},
-		e.key + " bare": {holdfast.WithOwner("worker")},
-	} {
-		lock := e.holdKey(a, key, opts...)
-		before, err := b.Inspect(e.soon(), key)
-		if err != nil {
-			e.Fatalf("%s: Inspect: %v", e.rule, err)
-		}
-		deadline := lock.Deadline()
-		for i := range 2 {
+	for key, data := range map[string]string{e.key: "what\x00it is\xff for", e.key + " bare": ""} {
+		lock := e.holdKey(a, key, holdfast.WithOwner("worker"), holdfast.WithData([]byte(data)))
+		before, token, deadline := e.told(b, key), lock.Token(), lock.Deadline()
+		for range 2 {
 			e.asks(b, key)
-			if i == 1 {
-				e.asked(lock, e.engine.Notice)
-			}
-			e.sameBut(b, before)
+			after := e.told(b, key)
+			e.brokenIf(!slices.Equal(after, before), ruleAskElse, "%q, and it was %q", after, before)
+			e.asked(lock, e.engine.Notice)
 		}
-		if token := lock.Token(); token != before.Token {
-			e.broken(ruleAskElse, "the holder's token is %v, and was %v", token, before.Token)
-		}
-		if now := lock.Deadline(); now.Before(deadline) {
-			e.broken(ruleAskElse, "the Deadline is %v earlier", deadline.Sub(now))
-		}
+		e.brokenIf(lock.Token() != token, ruleAskElse, "the holder's token is %v, and was %v", lock.Token(), token)
+		e.brokenIf(lock.Deadline().Before(deadline), ruleAskElse, "the Deadline is %v, and was %v", lock.Deadline(), deadline)
 		e.isHeld(b, key, ruleAskNoEnd)
 		e.isLive(lock, ruleAskNoEnd)
 		e.release(lock)
-		next := e.takes(b, key, "a key that was released is free")
+		next := e.takes(b, key, ruleFree)
 		e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
 		e.release(next)
-	}
-}
-
-// sameBut insists that a key is described as before, by Inspect, List and in a HeldError.
-func (e *env) sameBut(c *Client, before holdfast.Info) {
-	e.Helper()
-	now, err := c.Inspect(e.soon(), before.Key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
-	infos := []holdfast.Info{now, e.isHeld(c, before.Key, ruleAskNoEnd).Holder}
-	for info, err := range c.List(e.soon(), before.Key) {
-		if err != nil {
-			e.Fatalf("%s: List: %v", e.rule, err)
-		}
-		if info.Key == before.Key {
-			infos = append(infos, info)
-		}
-	}
-	for _, info := range infos {
-		if info.Owner != before.Owner || !bytes.Equal(info.Data, before.Data) || info.Token != before.Token ||
-			info.Grant != before.Grant || info.Lease != before.Lease ||
-			!info.Since.Equal(before.Since) || !info.QueuedAt.Equal(before.QueuedAt) {
-			e.broken(ruleAskElse, "%+v, and it was %+v", info, before)
-		}
 	}
 }
 
@@ -262,9 +170,7 @@ func endsKeepTheirCauses(e *env) {
 		lock := e.holdKey(a, key, holdfast.WithOwner("worker"))
 		e.watches(a)
 		info := e.asks(b, key)
-		if err := b.Break(e.soon(), info); err != nil {
-			e.broken("Break removes the grant that its Info describes, asked for or not", "%v", err)
-		}
+		e.noError(b.Break(e.soon(), info), "Break removes the grant that its Info describes, asked for or not")
 		locks = append(locks, lock)
 	}
 	for _, lock := range locks {
@@ -292,61 +198,14 @@ func notAfterTheEnd(e *env) {
 	lock := e.hold(a)
 	info := e.inspect(b)
 	a.Cut()
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	_ = lock.Release(ctx) // which does not arrive yet
-	if err := b.Ask(e.soon(), info); err != nil {
-		e.broken("Ask of a lock whose release is under way", "%v", err)
-	}
+	_ = lock.Release(e.done()) // which does not arrive yet
+	e.noError(b.Ask(e.soon(), info), "Ask of a lock whose release is under way")
 	a.Heal()
-	if err := lock.Release(e.within(e.patience())); err != nil {
-		e.broken("a release is sent until it is confirmed", "%v", err)
-	}
+	e.noError(lock.Release(e.within(e.patience())), "a release is sent until it is confirmed")
 	e.unasked(rule, lock)
 	e.silent(rule, events.Asked())
 	events.Close()
 	e.closed(a, l)
-	if wishes := l.of(holdfast.Asked); len(wishes) > 0 {
-		e.broken(rule, "OnEvent: %+v", wishes)
-	}
-}
-
-func nobodyToAsk(e *env) {
-	a, b := e.client(), e.client()
-	free := e.inspect(b)
-	for what, info := range map[string]holdfast.Info{
-		"of a free key": free, "of a key alone": {Key: e.key}, "without a grant": {Key: e.key, Held: true, Holder: holdfast.Holder{Owner: "worker"}},
-	} {
-		if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrInvalid) {
-			e.broken("Ask of no grant is refused", "%s: %v, want ErrInvalid", what, err)
-		}
-	}
-	lock := e.hold(a)
-	info := e.inspect(b)
-	bad := info
-	bad.Key = ""
-	if err := b.Ask(e.soon(), bad); !errors.Is(err, holdfast.ErrInvalid) {
-		e.broken("Ask of an invalid key is refused", "%v, want ErrInvalid", err)
-	}
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	if err := b.Ask(ctx, info); !errors.Is(err, context.Canceled) {
-		e.broken("Ask with a ctx that is done returns its error", "%v", err)
-	}
-	b.Cut()
-	late, stop := context.WithTimeout(e.ctx, e.engine.Lease/20)
-	defer stop()
-	if err := b.Ask(late, info); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-		e.broken("Ask gives up with its ctx, and says what it waited for", "%v, want its ctx's error and ErrDisconnected", err)
-	}
-	b.Heal()
-	e.close(b)
-	if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrClosed) {
-		e.broken("Ask by a client that is closed fails", "%v, want ErrClosed", err)
-	}
-	other := e.holdKey(a, e.prefix+"another key")
-	e.unasked(ruleUnasked, other)
-	e.isLive(lock, ruleAskNoEnd)
-	e.release(lock)
-	e.release(other)
+	wishes := l.of(holdfast.Asked)
+	e.brokenIf(len(wishes) > 0, rule, "OnEvent: %+v", wishes)
 }

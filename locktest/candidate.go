@@ -3,31 +3,11 @@ package locktest
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
-
-// election is the API of [*holdfast.Election].
-type election interface {
-	Run(ctx context.Context, lead func(context.Context, *holdfast.Lock) error) error
-	Term() *holdfast.Lock
-	Resign(ctx context.Context) error
-	Leader(ctx context.Context) (holdfast.Info, error)
-	Observe(ctx context.Context) iter.Seq2[holdfast.Info, error]
-	Check(grace time.Duration) error
-}
-
-// elect is how a case gets an election.
-func (c *Client) elect(key string, o *holdfast.ElectionOptions) (election, error) {
-	e, err := c.Election(key, o)
-	if err == nil && c.falsify != nil {
-		return c.falsify(e, c, key, o), nil
-	}
-	return e, err
-}
 
 // A reign is one call of lead, which goes on until the case ends it, whatever its ctx says.
 type reign struct {
@@ -41,7 +21,7 @@ func (r *reign) leave(err error) { r.returns <- func() error { return err } }
 
 // A candidate is an election that runs. Its lead announces each call, and waits.
 type candidate struct {
-	election
+	*holdfast.Election
 
 	e        *env
 	reigns   chan *reign
@@ -56,23 +36,24 @@ type candidate struct {
 
 // candidate makes an election that does not run yet, for the key of the case.
 func (e *env) candidate(c *Client, o *holdfast.ElectionOptions) *candidate {
-	e.Helper()
 	return e.candidateFor(c, e.key, o)
 }
 
 func (e *env) candidateFor(c *Client, key string, o *holdfast.ElectionOptions) *candidate {
-	e.Helper()
-	el, err := c.elect(key, o)
-	if err != nil {
-		e.Fatalf("%s: Election: %v", e.rule, err)
-	}
-	return &candidate{election: el, e: e, reigns: make(chan *reign, 100)}
+	el, err := c.Election(key, o)
+	e.noError(err, ruleAnswers, "Election")
+	return &candidate{Election: el, e: e, reigns: make(chan *reign, 100)}
 }
 
 // stands runs a candidate for the key of the case.
 func (e *env) stands(c *Client, o *holdfast.ElectionOptions) *candidate {
-	e.Helper()
 	return e.candidate(c, o).run()
+}
+
+// elected runs a candidate for the key of the case, which is free.
+func (e *env) elected(c *Client, o *holdfast.ElectionOptions) (*candidate, *reign) {
+	stands := e.stands(c, o)
+	return stands, stands.leads(e.engine.Soon, ruleElected)
 }
 
 // run calls Run on a goroutine, until the case ends.
@@ -117,7 +98,6 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock, quit <-chan s
 
 // leads insists that the candidate is elected within d.
 func (c *candidate) leads(d time.Duration, rule string) *reign {
-	c.e.Helper()
 	select {
 	case r := <-c.reigns:
 		return r
@@ -131,7 +111,6 @@ func (c *candidate) leads(d time.Duration, rule string) *reign {
 
 // follows insists that the candidate does not lead now.
 func (c *candidate) follows(rule string) {
-	c.e.Helper()
 	select {
 	case r := <-c.reigns:
 		c.e.broken(rule, "lead was called, token %v", r.lock.Token())
@@ -141,21 +120,13 @@ func (c *candidate) follows(rule string) {
 
 // returns insists that Run returns within d, with an error that matches want.
 func (c *candidate) returns(d time.Duration, rule string, want error) {
-	c.e.Helper()
-	if !c.e.closes(c.over, d) {
-		c.e.broken(rule, "Run has not returned after %v", d)
-	}
-	if c.panicked != nil || !errors.Is(c.err, want) {
-		c.e.broken(rule, "Run: %v, want %v; panic: %v", c.err, want, c.panicked)
-	}
+	c.e.brokenIf(!c.e.closes(c.over, d), rule, "Run has not returned after %v", d)
+	c.e.brokenIf(c.panicked != nil || !errors.Is(c.err, want), rule, "Run: %v, want %v; panic: %v", c.err, want, c.panicked)
 }
 
 // ends insists that the ctx of lead ends within d, for a cause.
 func (r *reign) ends(e *env, d time.Duration, rule string, causes ...error) {
-	e.Helper()
-	if !e.closes(r.ctx.Done(), d) {
-		e.broken(rule, "the ctx of lead has not ended after %v; Err of the lock: %v", d, r.lock.Err())
-	}
+	e.brokenIf(!e.closes(r.ctx.Done(), d), rule, "the ctx of lead has not ended after %v; Err of the lock: %v", d, r.lock.Err())
 	for _, cause := range causes {
 		if errors.Is(context.Cause(r.ctx), cause) {
 			return

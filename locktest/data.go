@@ -17,10 +17,7 @@ var dataCases = []testCase{
 	{"G16_LastWins", lastWins},
 	{"G16_RefusedAfterTheEnd", dataAfterTheEnd},
 	{"G16_NotOverABreak", dataAfterABreak},
-	{"G16_TouchesNoOther", dataTouchesNoOther},
 	{"G16_SurvivesACut", dataSurvivesACut},
-	{"G16_BadInput", badData},
-	{"G16_CauseOfTheEnd", causeAfterData},
 }
 
 const (
@@ -31,59 +28,44 @@ const (
 
 // sets insists that SetData succeeds.
 func (e *env) sets(lock *holdfast.Lock, data string) {
-	e.Helper()
-	if err := lock.SetData(e.soon(), []byte(data)); err != nil {
-		e.broken("SetData of a live lock succeeds", "SetData(%q): %v", clipped(data), err)
-	}
+	e.noError(lock.SetData(e.soon(), []byte(data)), "SetData of a live lock succeeds", clipped(data))
 }
 
 // hasData insists that others read the data of the key.
 func (e *env) hasData(c *Client, key, want, rule string) {
-	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
-	if !info.Held || string(info.Data) != want {
-		e.broken(rule, "held %t, data %q, want %q", info.Held, clipped(string(info.Data)), clipped(want))
-	}
+	e.noError(err, ruleAnswers, "Inspect")
+	e.brokenIf(!info.Held || string(info.Data) != want,
+		rule, "held %t, data %q, want %q", info.Held, clipped(string(info.Data)), clipped(want))
 }
 
 func clipped(s string) string { return s[:min(len(s), 40)] }
 
+// othersReadIt sets the data of a lock that another client waits for.
 func othersReadIt(e *env) {
 	a, b := e.client(), e.client()
+	other := e.holdKey(a, e.prefix+"other", holdfast.WithData([]byte("other")))
 	lock := e.hold(a, holdfast.WithData([]byte("first")), holdfast.WithOwner("leader"))
-	before := e.inspect(b)
+	w := e.wait(b, holdfast.WithData([]byte("next"))).waits(a, e.key, 1)
+	before := e.told(b, e.key)
 	for _, data := range []string{"second", "\x00\xff\x00", strings.Repeat("x", holdfast.MaxData), "owner\x00data", "", "again", ""} {
 		e.sets(lock, data)
 		e.hasData(b, e.key, data, ruleData)
-		after := e.inspect(b)
-		after.Data, before.Data = nil, nil
-		after.LastHeard, before.LastHeard = time.Time{}, time.Time{} // the write may count as a heartbeat
-		if got, want := fmt.Sprintf("%+v", after), fmt.Sprintf("%+v", before); got != want {
-			e.broken(ruleDataAlone, "%s, before it %s", got, want)
+		for i, after := range e.told(b, e.key) {
+			e.brokenIf(!strings.Contains(after, fmt.Sprint([]byte(data))), ruleData, "%q has not %q", after, clipped(data))
+			e.brokenIf(strings.Replace(after, fmt.Sprint([]byte(data)), fmt.Sprint([]byte("first")), 1) != before[i],
+				ruleDataAlone, "%q, before it %q", after, before[i])
 		}
 	}
-	e.sets(lock, "listed")
-	listed := ""
-	for info, err := range b.List(e.soon(), e.key) {
-		if err != nil {
-			e.Fatalf("%s: List: %v", e.rule, err)
-		}
-		listed = string(info.Data)
-	}
-	if listed != "listed" {
-		e.broken(ruleData, "List has the data %q", clipped(listed))
-	}
-	if got := e.isHeld(b, e.key, ruleOne).Holder; got.Token != lock.Token() || string(got.Data) != "listed" {
-		e.broken(ruleData, "a HeldError has the token %v and the data %q", got.Token, clipped(string(got.Data)))
-	}
+	e.hasData(b, other.Key(), "other", ruleDataAlone)
 	e.isLive(lock, ruleDataAlone)
+	w.stillWaits(ruleOne)
 	e.release(lock)
-	if info := e.inspect(b); info.Held || len(info.Data) > 0 {
-		e.broken("data ends with the hold", "%+v", info)
-	}
+	next := w.granted(e.handOver(), ruleNext)
+	e.hasData(a, e.key, "next", "the next holder's data is its own")
+	e.release(next)
+	info := e.inspect(b)
+	e.brokenIf(info.Held || len(info.Data) > 0, "data ends with the hold", "%+v", info)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
@@ -104,9 +86,7 @@ func observersSeeData(e *env) {
 			info := o.last("observers are told the data that was set last", func(i holdfast.Info) bool {
 				return i.Held && string(i.Data) == want
 			})
-			if info.Token != lock.Token() || info.Owner != lock.Owner() {
-				e.broken(ruleDataAlone, "observers are told of %+v", info)
-			}
+			e.brokenIf(info.Token != lock.Token() || info.Owner != lock.Owner(), ruleDataAlone, "observers are told of %+v", info)
 		}
 	}
 	e.release(lock)
@@ -116,8 +96,7 @@ func observersSeeData(e *env) {
 
 // dataStays sets data before the first heartbeat, and looks again after many.
 func dataStays(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("first")))
+	_, b, lock := e.held(holdfast.WithData([]byte("first")))
 	e.sets(lock, "second")
 	for range 4 {
 		time.Sleep(e.engine.Lease / 2)
@@ -132,8 +111,7 @@ func dataStays(e *env) {
 }
 
 func lastWins(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	_, b, lock := e.held()
 	// Call after call, not waiting for the confirmation of the one before.
 	const calls = 10
 	done := make(chan error, calls)
@@ -146,14 +124,11 @@ func lastWins(e *env) {
 		<-called
 	}
 	for range calls {
-		if err := receive(e, done, e.engine.Soon, "SetData of a live lock succeeds", "it has not returned"); err != nil {
-			e.broken("SetData of a live lock succeeds", "of %d at the same time: %v", calls, err)
-		}
+		const rule = "SetData of a live lock succeeds, also beside other calls"
+		e.noError(e.result(done, e.engine.Soon, rule), rule)
 	}
 	info := e.inspect(b)
-	if len(info.Data) != 1 {
-		e.broken("of several calls of SetData, one wins", "the data is %q", clipped(string(info.Data)))
-	}
+	e.brokenIf(len(info.Data) != 1, "of several calls of SetData, one wins", "the data is %q", clipped(string(info.Data)))
 	for i := range calls {
 		data := fmt.Sprintf("%d again", i)
 		e.sets(lock, data)
@@ -168,62 +143,59 @@ func lastWins(e *env) {
 
 // refusesData insists that SetData fails with the end of the lock.
 func (e *env) refusesData(lock *holdfast.Lock, causes ...error) {
-	e.Helper()
 	err := lock.SetData(e.soon(), []byte("too late"))
 	e.endedBy(lock, "SetData fails once the lock has ended", causes...)
-	if ended := lock.Err(); !errors.Is(err, ended) {
-		e.broken("SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, ended)
-	}
+	e.failsWith(err, lock.Err(), "SetData of a lock that has ended fails with what Err returns")
 }
 
+// dataAfterTheEnd ends locks whose data has been set, in each way.
 func dataAfterTheEnd(e *env) {
 	a, b := e.client(), e.client()
-	next := holdfast.WithData([]byte("next"))
-	old := e.hold(a, holdfast.WithData([]byte("old")))
-	e.release(old)
-	lock := e.hold(b, next)
-	e.refusesData(old, holdfast.ErrReleased)
-	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
-	e.isLive(lock, ruleSpares)
-	e.release(lock)
-
-	old = e.hold(a, holdfast.WithTTL(e.short()))
-	lock = e.holdWithin(e.handOver(), b, e.key, next)
-	e.refusesData(old, holdfast.ErrTTLExpired)
-	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
-	e.release(lock)
-
-	old = e.hold(a)
-	if !e.engine.NeverExpires {
-		a.Cut()
-		lock = e.holdWithin(e.handOver(), b, e.key, next)
-		e.refusesData(old, expired...) // at once, though nothing can be sent
-		a.Heal()
-		e.hasData(b, e.key, "next", "SetData never touches the next holder's data")
-		e.release(lock)
-		old = e.holdWithin(e.patience(), a, e.key)
+	old := func() *holdfast.Lock {
+		lock := e.holdWithin(e.patience(), a, e.key, holdfast.WithOwner("worker"))
+		e.watches(a)
+		e.sets(lock, "1")
+		e.sets(lock, "2")
+		e.watches(a)
+		return lock
 	}
+	refused := func(old *holdfast.Lock, causes ...error) {
+		next := e.holdWithin(e.handOver(), b, e.key, holdfast.WithData([]byte("next")), holdfast.WithOwner("worker"), holdfast.WithReclaim())
+		e.ends(old, e.engine.Notice, "the end of a lock has its cause, whatever data was set before", causes...)
+		e.refusesData(old, causes...)
+		e.hasData(b, e.key, "next", "SetData never touches the next holder's data")
+		e.isLive(next, ruleSpares)
+		e.release(next)
+	}
+	for _, end := range e.ways(a, b) {
+		lock := old()
+		refused(lock, end(lock))
+	}
+	refused(old(), holdfast.ErrReclaimed)
+	if lock := old(); !e.engine.NeverExpires {
+		a.Cut()
+		e.ends(lock, e.handOver(), ruleAlone, expired...)
+		refused(lock, expired...) // at once, though nothing can be sent
+		a.Heal()
+	} else {
+		e.release(lock)
+	}
+	lock := old()
 	e.close(a)
-	e.refusesData(old, holdfast.ErrReleased)
-	e.release(e.holdWithin(e.handOver(), b, e.key))
+	refused(lock, holdfast.ErrReleased)
 }
 
 // dataAfterABreak sets data before the holder has heard that its lock was broken.
 func dataAfterABreak(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a, b, lock := e.held(holdfast.WithData([]byte("old")))
 	e.watches(a)
 	a.Cut()
 	e.breaks(b, e.key)
 	a.Heal()
 	err := lock.SetData(e.soon(), []byte("too late"))
-	if err == nil {
-		e.broken("SetData is conditional on the grant", "it returned nil after a break; Err: %v", lock.Err())
-	}
+	e.brokenIf(err == nil, "SetData is conditional on the grant", "it returned nil after a break; Err: %v", lock.Err())
 	e.ends(lock, e.engine.Notice+e.engine.Soon, "SetData that finds its lock broken ends it", holdfast.ErrBroken)
-	if !errors.Is(err, lock.Err()) {
-		e.broken("SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
-	}
+	e.brokenIf(!errors.Is(err, lock.Err()), "SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
 	next := e.holdWithin(e.handOver(), b, e.key, holdfast.WithData([]byte("next")))
 	e.refusesData(lock, holdfast.ErrBroken)
 	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
@@ -239,9 +211,9 @@ func dataTouchesNoOther(e *env) {
 		e.sets(lock, fmt.Sprint(i))
 		waits.stillWaits(ruleOne)
 	}
-	if info := e.inspect(a); e.engine.Ordered && (len(info.Queue) != 1 || string(info.Queue[0].Data) != "next") {
-		e.broken(ruleDataAlone, "the queue is %+v", info.Queue)
-	}
+	info := e.inspect(a)
+	e.brokenIf(e.engine.Ordered && (len(info.Queue) != 1 || string(info.Queue[0].Data) != "next"),
+		ruleDataAlone, "the queue is %+v", info.Queue)
 	e.hasData(b, other.Key(), "other", ruleDataAlone)
 	e.isLive(lock, ruleDataAlone)
 	e.release(lock)
@@ -252,23 +224,18 @@ func dataTouchesNoOther(e *env) {
 }
 
 func dataSurvivesACut(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a, b, lock := e.held(holdfast.WithData([]byte("old")))
 	a.Cut()
 	ctx := e.within(e.engine.Lease / 8)
-	returned := make(chan error, 1)
-	go func() { returned <- lock.SetData(ctx, []byte("new")) }()
-	err := receive(e, returned, e.engine.Lease/8+e.engine.Soon, "SetData returns when its ctx ends", "it has not returned")
-	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-		e.broken("SetData that got no answer fails with the ctx's error and ErrDisconnected", "%v", err)
-	}
-	if err := lock.Err(); err != nil {
-		e.broken("a lock lives on, whatever comes of SetData", "Err: %v", err)
-	}
+	returned := later(func() error { return lock.SetData(ctx, []byte("new")) })
+	err := e.result(returned, e.engine.Lease/8+e.engine.Soon, "SetData returns when its ctx ends")
+	e.brokenIf(err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected),
+		"SetData that got no answer fails with the ctx's error and ErrDisconnected", "%v", err)
+	e.noError(lock.Err(), "a lock lives on, whatever comes of SetData", "Err")
 	a.Heal()
-	if info := e.inspect(b); !info.Held || string(info.Data) != "old" && string(info.Data) != "new" {
-		e.broken("after a SetData of unknown outcome, others read the old data or the new", "%q, held: %t", info.Data, info.Held)
-	}
+	info := e.inspect(b)
+	e.brokenIf(!info.Held || string(info.Data) != "old" && string(info.Data) != "new",
+		"after a SetData of unknown outcome, others read the old data or the new", "%q, held: %t", info.Data, info.Held)
 	e.sets(lock, "newer")
 	for range 4 {
 		e.hasData(b, e.key, "newer", ruleDataOrder)
@@ -277,41 +244,4 @@ func dataSurvivesACut(e *env) {
 	e.isLive(lock, "a lock lives on, whatever comes of SetData")
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-// badData is refused while the client is cut off: nothing is sent.
-func badData(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
-	a.Cut()
-	e.refused(lock.SetData(e.soon(), make([]byte, holdfast.MaxData+1)), "data", "SetData of too much")
-	ended, cancel := context.WithCancel(e.ctx)
-	cancel()
-	if err := lock.SetData(ended, []byte("new")); !errors.Is(err, context.Canceled) {
-		e.broken("SetData with a ctx that is done fails with its error", "%v", err)
-	}
-	a.Heal()
-	e.isLive(lock, "bad input changes nothing")
-	e.hasData(b, e.key, "old", "what was refused is not stored")
-	e.sets(lock, "new")
-	e.hasData(b, e.key, "new", ruleData)
-}
-
-// causeAfterData ends locks whose data has been set: that was no sign of the end.
-func causeAfterData(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithOwner("worker"))
-	e.sets(lock, "1")
-	e.breaks(b, e.key)
-	e.ends(lock, e.engine.Notice, "a break is ErrBroken, whatever data was set before", holdfast.ErrBroken)
-
-	lock = e.holdWithin(e.handOver(), a, e.key, holdfast.WithOwner("worker"))
-	e.watches(a)
-	e.sets(lock, "1")
-	e.sets(lock, "2")
-	e.isLive(lock, ruleDataAlone)
-	e.watches(a)
-	next := e.hold(b, reclaim()...)
-	e.ends(lock, e.engine.Notice, "a reclaim is ErrReclaimed, whatever data was set before", holdfast.ErrReclaimed)
-	e.release(next)
 }

@@ -13,7 +13,8 @@
 //
 //	--- FAIL: TestConformance/G2_HolderKnowsFirst
 //	    G2 broken: the holder knows that its lease is over before anyone else gets the key:
-//	        another client was granted the key while the old holder's Done was open; its Deadline is 9s from now
+//	        another client was granted the key while the old holder's lock was live; its Deadline is 9s from now
+//	        at lease.go:112, expect.go:190
 //
 // so -run selects a guarantee ("/G2_"). Package holdfast says what each of them promises:
 //
@@ -55,7 +56,8 @@
 // that it lacks something, the suite asserts that: with [Engine.Tokenless], every token
 // is 0; with [Engine.NeverExpires], nobody gets the key of a silent holder until somebody
 // breaks the lock; without [Engine.Shares], whoever asks to share a key is told that it
-// cannot be, and the cases of G19 to G21 are skipped.
+// cannot be, and the cases of G19 to G21 are skipped. With it, cases whose outcome may depend on the
+// mode of a request run for locks, readers and permits.
 //
 // # Time
 //

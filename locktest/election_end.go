@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,35 +12,33 @@ import (
 func resignWaitsForLead(e *env) {
 	a, b := e.client(), e.client()
 	c := e.candidate(a, nil)
-	if err := c.Resign(e.soon()); err != nil {
-		e.broken(ruleResign, "of a candidate that does not run: %v", err)
-	}
+	const grace = time.Hour
+	e.noError(c.Resign(e.soon()), ruleResign, "of a candidate that does not run")
+	e.noError(c.Check(0), ruleCheck, "of a candidate that does not run")
 	lock := e.hold(b)
 	c.run()
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
-	if err := c.Resign(e.soon()); err != nil {
-		e.broken(ruleResign, "of a candidate that does not lead: %v", err)
-	}
+	e.queued(b, e.key, 1)
+	e.noError(c.Resign(e.soon()), ruleResign, "of a candidate that does not lead")
 	e.release(lock)
 	r := c.leads(e.turn(), "Resign of a candidate that does not lead changes nothing")
 	w := e.wait(b).waits(b, e.key, 1)
+	e.noError(c.Check(0), ruleCheck, "of a leader")
 	resigned := make(chan error, 2)
 	for range cap(resigned) {
 		go func() { resigned <- c.Resign(e.within(e.patience())) }()
 	}
 	r.ends(e, e.engine.Soon, "Resign ends the ctx of lead", holdfast.ErrResigned)
 	time.Sleep(e.engine.Lease / 20)
-	if len(resigned) > 0 {
-		e.broken(ruleResign, "it has returned %v, and lead has not", <-resigned)
+	e.brokenIf(len(resigned) > 0, ruleResign, "it has returned, and lead has not")
+	e.noError(c.Check(grace), ruleCheck, "within grace")
+	for _, want := range []error{holdfast.ErrOverdue, holdfast.ErrResigned} {
+		e.failsWith(c.Check(e.engine.Lease/40), want, ruleCheck)
 	}
 	r.leave(r.ctx.Err())
 	for range cap(resigned) {
-		if err := receive(e, resigned, e.patience(), ruleResign, "it has not returned"); err != nil {
-			e.broken(ruleResign, "%v", err)
-		}
+		e.noError(e.result(resigned, e.patience(), ruleResign), ruleResign)
 	}
+	e.noError(c.Check(0), ruleCheck, "lead has returned")
 	e.endedBy(r.lock, "a leader that resigns releases", holdfast.ErrReleased)
 	e.release(e.succeeds(w, c, "Resign hands over to the next"))
 	c.leads(e.turn(), "a candidate that has resigned stands again")
@@ -50,15 +47,12 @@ func resignWaitsForLead(e *env) {
 // succeeds returns the lock of a waiter after the end of a term. Where there is no queue, the
 // candidate may be quicker: then it steps down again, a few times.
 func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
-	e.Helper()
 	for range 5 {
 		select {
 		case <-w.done:
 			return w.granted(0, rule)
 		case r := <-c.reigns:
-			if e.engine.Ordered {
-				e.broken(rule, "the candidate leads again")
-			}
+			e.brokenIf(e.engine.Ordered, rule, "the candidate leads again")
 			time.Sleep(e.engine.Lease / 20)
 			r.leave(nil)
 		case <-time.After(e.turn()):
@@ -68,16 +62,12 @@ func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
 	return w.granted(0, rule)
 }
 
-// resignAsRelease resigns with a ctx that is done, in an outage, after a loss, and in lead.
+// resignAsRelease resigns with a ctx that is done, in lead, after a loss, and in an outage.
 func resignAsRelease(e *env) {
 	a, b := e.client(), e.client()
-	c := e.stands(a, nil)
-	r := c.leads(e.engine.Soon, ruleElected)
-	done, cancel := context.WithCancel(e.ctx)
-	cancel()
-	if err := c.Resign(done); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled) {
-		e.broken(ruleResign, "with a ctx that is done: %v", err)
-	}
+	c, r := e.elected(a, nil)
+	err := c.Resign(e.done())
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled), ruleResign, "with a ctx that is done: %v", err)
 	r.ends(e, e.engine.Soon, "Resign ends the ctx of lead, even if its own is done", holdfast.ErrResigned)
 	r.leave(nil)
 
@@ -87,124 +77,73 @@ func resignAsRelease(e *env) {
 		within <- c.Resign(r.ctx)
 		return nil
 	}
-	if err := receive(e, within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself", "it has not returned"); !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken(ruleResign, "in lead: %v", err)
-	}
+	err = e.result(within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself")
+	e.failsWith(err, holdfast.ErrReleasePending, ruleResign, "in lead")
 
 	r = c.leads(e.turn(), "a candidate that has resigned stands again")
 	e.breaks(b, e.key)
 	r.ends(e, e.engine.Notice, "the ctx of lead ends with its lock", holdfast.ErrBroken)
-	resigned := make(chan error, 1)
-	go func() { resigned <- c.Resign(e.within(e.patience())) }()
+	resigned := later(func() error { return c.Resign(e.within(e.patience())) })
 	time.Sleep(e.engine.Lease / 20)
 	r.leave(nil)
-	if err := receive(e, resigned, e.patience(), ruleResign, "it has not returned"); err != nil && !errors.Is(err, holdfast.ErrBroken) {
-		e.broken(ruleResign, "after a loss: %v", err) // nil if lead had returned
-	}
+	e.mayFail(e.result(resigned, e.patience(), ruleResign), holdfast.ErrBroken, ruleResign) // nil if lead had returned
 
 	r = c.leads(e.turn(), ruleLossIsNo)
 	a.Cut()
 	r.leave(nil)
-	if err := c.Resign(e.within(e.engine.Lease / 20)); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken(ruleResign, "in an outage: %v", err) // nil if lead had returned
-	}
+	e.mayFail(c.Resign(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, ruleResign) // nil if lead had returned
 	a.Heal()
 	c.leads(e.turn(), "a candidate that could not give the key back stands again")
 }
 
 func stepsDownWhenAsked(e *env) {
 	a, b := e.client(), e.client()
-	obeys := e.stands(a, &holdfast.ElectionOptions{StepDownWhenAsked: true})
-	term := obeys.leads(e.engine.Soon, ruleElected)
+	_, term := e.elected(a, &holdfast.ElectionOptions{StepDownWhenAsked: true})
 	proud := e.stands(b, nil)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
-	ask := func(c *Client) {
-		e.Helper()
-		if err := c.Ask(e.soon(), e.inspect(c)); err != nil {
-			e.Fatalf("%s: Ask: %v", e.rule, err)
-		}
-	}
-	ask(b)
+	e.queued(b, e.key, 1)
+	e.asks(b, e.key)
 	term.ends(e, e.engine.Notice, "a leader that is asked steps down, if it is to", holdfast.ErrAsked)
 	time.Sleep(e.engine.Lease / 20)
 	proud.follows(ruleAfterLead)
 	term.leave(term.ctx.Err())
 	next := proud.leads(e.turn(), ruleBehind)
-	ask(a)
-	if !e.closes(next.lock.Asked(), e.engine.Notice) {
-		e.Fatalf("%s: the leader was not told that it was asked", e.rule)
-	}
+	e.asks(a, e.key)
+	e.asked(next.lock, e.engine.Notice)
 	e.settle()
-	if next.ctx.Err() != nil {
-		e.broken("a leader that is asked leads on, unless it is to step down", "its ctx has ended: %v", context.Cause(next.ctx))
-	}
+	e.brokenIf(next.ctx.Err() != nil,
+		"a leader that is asked leads on, unless it is to step down", "its ctx has ended: %v", context.Cause(next.ctx))
 }
 
-func checkTellsAnOverdueLead(e *env) {
-	a := e.client()
-	grace := e.engine.Lease / 10
-	c := e.candidate(a, nil)
-	well := func(when string, grace time.Duration) {
-		e.Helper()
-		if err := c.Check(grace); err != nil {
-			e.broken(ruleCheck, "%s: %v", when, err)
-		}
-	}
-	well("before Run", 0)
-	c.run()
-	r := c.leads(e.engine.Soon, ruleElected)
-	time.Sleep(grace)
-	well("while leading", 0)
-	for range 2 {
-		go c.Resign(e.within(e.patience()))
-		r.ends(e, e.engine.Soon, "Resign ends the ctx of lead", holdfast.ErrResigned)
-		time.Sleep(grace / 2)
-		well("within grace", e.patience())
-		if !e.eventually(grace+e.engine.Soon, func() bool { return c.Check(grace) != nil }) {
-			e.broken(ruleCheck, "lead runs, and its ctx ended more than %v ago: nil", grace)
-		}
-		if err := c.Check(grace); !errors.Is(err, holdfast.ErrOverdue) || !errors.Is(err, holdfast.ErrResigned) {
-			e.broken(ruleCheck, "it is to match ErrOverdue, and why the term ended: %v", err)
-		}
-		r.leave(nil)
-		if !e.eventually(e.engine.Soon, func() bool { return c.Check(0) == nil }) {
-			e.broken(ruleCheck, "lead has returned: %v", c.Check(0))
-		}
-		r = c.leads(e.turn(), "a candidate that has resigned stands again")
-	}
-}
-
-// whatLeadReturns ends Run in each way that lead can.
+// whatLeadReturns ends Run in each way that lead can. Meanwhile a second Run fails.
 func whatLeadReturns(e *env) {
-	a := e.client()
-	c := e.candidate(a, nil)
+	c := e.candidate(e.client(), nil)
+	leads := func() *reign {
+		r := c.run().leads(e.turn(), "an election may run again")
+		err := c.Run(e.soon(), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
+		e.failsWith(err, holdfast.ErrRunning, "an election runs once at a time")
+		e.isLive(r.lock, "a second Run ends no term")
+		return r
+	}
 	failed := errors.New("the work failed")
-	for _, way := range []struct {
-		returns, want error
-	}{
-		{failed, failed},
-		{holdfast.ErrWithdrawn, nil},
-		{context.DeadlineExceeded, context.DeadlineExceeded}, // of its own work: the term has not ended
+	for returned, want := range map[error]error{
+		failed: failed, holdfast.ErrWithdrawn: nil, context.DeadlineExceeded: context.DeadlineExceeded, // of its own work: the term has not ended
 	} {
-		c.run().leads(e.turn(), "an election may run again").leave(way.returns)
-		c.returns(e.patience(), ruleReturned, way.want)
-		if way.want == nil && c.err != nil {
-			e.broken(ruleReturned, "it returned %v for ErrWithdrawn", c.err)
-		}
+		leads().leave(returned)
+		c.returns(e.patience(), ruleReturned, want)
 		e.leavesNothing(e.key, e.engine.Soon, "the key is given back when Run returns")
 	}
-	c.run().leads(e.turn(), "an election may run again").returns <- func() error { panic("stop") }
-	if !e.closes(c.over, e.patience()) || c.panicked != "stop" {
-		e.broken("Run does not swallow a panic of lead", "it returned %v, recovered %v", c.err, c.panicked)
+	for _, want := range []any{nil, "stop"} {
+		leads().returns <- func() error {
+			if want != nil {
+				panic(want)
+			}
+			runtime.Goexit()
+			return nil
+		}
+		const rule = "Run ends when lead panics or ends its goroutine, and swallows no panic"
+		e.brokenIf(!e.closes(c.over, e.patience()) || c.panicked != want, rule, "recovered %v, want %v", c.panicked, want)
+		e.leavesNothing(e.key, e.engine.Soon, rule)
 	}
-	e.leavesNothing(e.key, e.engine.Soon, "the key is given back when lead panics")
-	c.run().leads(e.turn(), "an election may run again").returns <- func() error { runtime.Goexit(); return nil }
-	if !e.closes(c.over, e.patience()) {
-		e.broken("Run ends when lead ends its goroutine", "it has not")
-	}
-	e.leavesNothing(e.key, e.engine.Soon, "the key is given back when lead ends its goroutine")
 }
 
 func leaderTells(e *env) {
@@ -214,78 +153,40 @@ func leaderTells(e *env) {
 	}})
 	two := e.candidate(b, nil)
 	leader := func(of *candidate) holdfast.Info {
-		e.Helper()
 		info, err := of.Leader(e.soon())
-		if err != nil || info.Key != e.key {
-			e.broken(ruleLeader, "%+v, %v", info, err)
-		}
+		e.brokenIf(err != nil || info.Key != e.key, ruleLeader, "%+v, %v", info, err)
 		return info
 	}
-	if info := leader(two); info.Held || two.Term() != nil {
-		e.broken(ruleLeader, "nobody leads: %+v, Term %v", info, two.Term())
-	}
+	e.brokenIf(leader(two).Held || two.Term() != nil, ruleLeader, "of a free key: %+v, Term %v", leader(two), two.Term())
 	r := one.run().leads(e.engine.Soon, ruleElected)
 	two.run()
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	for _, of := range []*candidate{one, two} {
 		info := leader(of)
-		if !info.Held || info.Owner != "candidate one" || string(info.Data) != "10.0.0.1:80" || info.Token != r.lock.Token() {
-			e.broken(ruleLeader, "%+v; the lock of the term has token %v", info, r.lock.Token())
-		}
+		e.brokenIf(!info.Held || info.Owner != "candidate one" || string(info.Data) != "10.0.0.1:80" || info.Token != r.lock.Token(),
+			ruleLeader, "%+v; the lock of the term has token %v", info, r.lock.Token())
 	}
-	if one.Term() != r.lock || two.Term() != nil {
-		e.broken("Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
-	}
-	told := make(chan holdfast.Token, 100)
-	ctx, cancel := context.WithCancel(e.ctx)
-	over := make(chan struct{})
-	e.Cleanup(func() {
-		cancel()
-		e.closes(over, e.patience())
-	})
-	go func() {
-		defer close(over)
-		for info, err := range two.Observe(ctx) {
-			if err == nil && info.Held {
-				told <- info.Token
-			}
-		}
-	}()
-	observes := func(want holdfast.Token) {
-		e.Helper()
-		const rule = "Observe tells who leads"
-		if got := receive(e, told, e.turn(), rule, "it has told nothing"); got != want {
-			e.broken(rule, "the token of the leader is %v, it told %v", want, got)
-		}
-	}
-	observes(r.lock.Token())
+	e.brokenIf(one.Term() != r.lock || two.Term() != nil,
+		"Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
+	o := e.observing(two.Observe, nil)
+	o.holds(r.lock, ruleLeader)
 	r.leave(nil)
 	second := two.leads(e.turn(), ruleBehind)
-	observes(second.lock.Token())
-	if info := leader(one); info.Owner != b.Owner() || info.Token != second.lock.Token() || one.Term() != nil {
-		e.broken(ruleLeader, "after a hand-over: %+v", info)
-	}
+	o.holds(second.lock, ruleLeader)
+	info := leader(one)
+	e.brokenIf(info.Owner != b.Owner() || info.Token != second.lock.Token() || one.Term() != nil, ruleLeader, "after a hand-over: %+v", info)
 }
 
 func runEnds(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.hold(b)
 	c := e.stands(a, nil)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 1)
-	}
+	e.queued(b, e.key, 1)
 	c.stop()
 	c.returns(e.engine.Soon, ruleRunEnds, context.Canceled)
-	if e.engine.Ordered {
-		e.queued(b, e.key, 0)
-	}
-	done, cancel := context.WithCancel(e.ctx)
-	cancel()
-	if err := c.Run(done, func(context.Context, *holdfast.Lock) error { return nil }); !errors.Is(err, context.Canceled) {
-		e.broken(ruleRunEnds, "with a ctx that is done: %v", err)
-	}
+	e.queued(b, e.key, 0)
+	err := c.Run(e.done(), func(context.Context, *holdfast.Lock) error { return nil })
+	e.failsWith(err, context.Canceled, ruleRunEnds, "with a ctx that is done")
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 
@@ -298,58 +199,13 @@ func runEnds(e *env) {
 
 	r = c.run().leads(e.turn(), ruleElected)
 	waiting := e.candidateFor(a, e.key, nil).run() // a second candidate of the same client
-	closed := make(chan error, 1)
-	go func() { closed <- a.Close(e.within(e.patience())) }()
+	closed := later(func() error { return a.Close(e.within(e.patience())) })
 	r.ends(e, e.engine.Soon, "the ctx of lead ends when the client is closed", holdfast.ErrClosed)
 	waiting.returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
 	r.leave(nil)
-	if err := receive(e, closed, e.patience(), "Close returns when lead has", "it has not"); err != nil {
-		e.broken("Close returns nil when lead has returned and the key is given back", "%v", err)
-	}
+	e.noError(receive(e, closed, e.patience(), "Close returns when lead has", "it has not"),
+		"Close returns nil when lead has returned and the key is given back")
 	c.returns(e.patience(), ruleRunEnds, holdfast.ErrClosed)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 	waiting.run().returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
-}
-
-func runTwice(e *env) {
-	a := e.client()
-	c := e.stands(a, nil)
-	r := c.leads(e.engine.Soon, ruleElected)
-	for range 2 {
-		err := c.Run(e.within(e.engine.Lease/10), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
-		if !errors.Is(err, holdfast.ErrRunning) {
-			e.broken(ruleRunning, "the second Run returned %v", err)
-		}
-	}
-	e.isLive(r.lock, ruleRunning)
-	r.leave(holdfast.ErrWithdrawn)
-	c.returns(e.patience(), ruleReturned, nil)
-	c.run().leads(e.turn(), "an election may run again").leave(holdfast.ErrWithdrawn)
-}
-
-// badElections tries bad input on a client that is cut off.
-func badElections(e *env) {
-	a := e.client()
-	a.Cut()
-	for what, key := range invalidKeys(e) {
-		_, err := a.elect(key, nil)
-		e.refused(err, "key", "Election, "+what)
-	}
-	for _, bad := range []struct {
-		what, field string
-		o           holdfast.ElectionOptions
-	}{
-		{"a wait", "wait", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithWait(time.Hour)}}},
-		{"a random order", "random order", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithRandomOrder()}}},
-		{"a negative TTL", "TTL", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithTTL(-1)}}},
-		{"a long owner", "owner", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}}},
-		{"large data", "data", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithData(make([]byte, holdfast.MaxData+1))}}},
-		{"reclaim without owner", "owner", holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithReclaim()}}},
-		{"a negative period", "ElectionOptions.FitEvery", holdfast.ElectionOptions{FitEvery: -1}},
-	} {
-		_, err := a.elect(e.key, &bad.o)
-		e.refused(err, bad.field, "Election with "+bad.what)
-	}
-	c := e.candidate(a, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{nil}})
-	e.refused(c.Run(e.soon(), nil), "lead", "Run without a function")
 }

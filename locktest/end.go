@@ -10,11 +10,10 @@ import (
 )
 
 var endCases = []testCase{
+	{"G3_TokensRise", tokensRise},
 	{"G4_FirstEndWins", firstEndWins},
 	{"G4_CauseIsNamed", causeIsNamed},
 	{"G4_OneEndForAllWhoAsk", oneEndForAllWhoAsk},
-	{"G4_NeverBack", neverBack},
-	{"G4_ContextFollowsTheLock", contextFollowsTheLock},
 }
 
 const ruleFirstEnd = "the first end of a lock wins and never changes"
@@ -27,9 +26,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 			return holdfast.ErrReleased
 		},
 		"TTL": func(k *holdfast.Lock) error {
-			if err := k.Extend(time.Millisecond); err != nil {
-				e.Fatalf("%s: Extend: %v", e.rule, err)
-			}
+			e.noError(k.Extend(time.Millisecond), ruleAnswers, "Extend")
 			e.ends(k, e.engine.Soon, "an extended TTL counts from now", holdfast.ErrTTLExpired)
 			return holdfast.ErrTTLExpired
 		},
@@ -51,25 +48,21 @@ func firstEndWins(e *env) {
 		want := end(lock)
 		e.endedBy(lock, ruleFirstEnd, want)
 		ended[name], first[name] = lock, lock.Err()
+		next := e.holdWithin(e.patience(), probe, lock.Key())
+		released := lock.Err()
+		if want == holdfast.ErrReleased {
+			released = nil
+		}
+		err := lock.Release(e.soon())
+		e.brokenIf(!errors.Is(err, released), "Release after the end reports that end", "after %s: %v", name, err)
+		e.failsWith(lock.Extend(time.Hour), lock.Err(), "Extend never revives a lock", "after "+name)
+		e.failsWith(lock.Verify(e.soon()), lock.Err(), "Verify after the end reports that end", "after "+name)
+		e.isLive(next, ruleSpares+", after its own end by "+name)
 	}
 	check := func(after string) {
-		e.Helper()
 		for name, lock := range ended {
-			if !isClosed(lock.Done()) || lock.Err() != first[name] {
-				e.broken(ruleFirstEnd, "it ended by %s (%v); after %s Err is %v", name, first[name], after, lock.Err())
-			}
-		}
-	}
-	for name, lock := range ended {
-		err := lock.Release(e.soon())
-		if want := first[name]; errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
-			e.broken("Release after the end reports that end", "after %s: %v", name, err)
-		}
-		if err := lock.Extend(time.Hour); !errors.Is(err, first[name]) {
-			e.broken("Extend never revives a lock", "after %s: %v", name, err)
-		}
-		if err := lock.Verify(e.soon()); !errors.Is(err, first[name]) {
-			e.broken("Verify after the end reports that end", "after %s: %v", name, err)
+			e.brokenIf(!isClosed(lock.Done()) || lock.Err() != first[name],
+				ruleFirstEnd, "it ended by %s (%v); after %s Err is %v", name, first[name], after, lock.Err())
 		}
 	}
 	check("Release, Extend and Verify")
@@ -81,39 +74,43 @@ func firstEndWins(e *env) {
 	check("Close")
 }
 
+// causeIsNamed ends locks by a break, a reclaim, and the silence of their client. None comes back to life.
 func causeIsNamed(e *env) {
-	probe := e.client()
 	a, b := e.client(), e.client()
-	check := func(k *holdfast.Lock, causes ...error) {
-		e.Helper()
-		err := k.Err()
-		var lost *holdfast.LostError
-		if !errors.As(err, &lost) || lost.Key != k.Key() || lost.Owner != k.Owner() || lost.Token != k.Token() {
-			e.broken("a LostError says which hold was lost", "%#v", err)
-		}
-		if !errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired) {
-			e.broken("Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
-		}
-		e.endedBy(k, "a loss names its cause", causes...)
-	}
-	broken := e.holdKey(a, e.prefix+"broken")
-	e.ways(a, probe)["break"](broken)
-	check(broken, holdfast.ErrBroken)
-
-	reclaimed := e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
+	broken, reclaimed := e.holdKey(a, e.prefix+"broken"), e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
+	e.ways(a, b)["break"](broken)
 	e.watches(a)
-	e.holdWithin(e.patience(), b, e.prefix+"reclaimed", holdfast.WithOwner("me"), holdfast.WithReclaim())
+	e.holdWithin(e.patience(), b, reclaimed.Key(), holdfast.WithOwner("me"), holdfast.WithReclaim())
 	e.ends(reclaimed, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrReclaimed)
-	check(reclaimed, holdfast.ErrReclaimed)
-
-	silent := e.holdKey(a, e.prefix+"silent")
+	silent, end := e.hold(a), expired
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, silent)
-		return
+		e.breaks(b, e.key)
+		end = []error{holdfast.ErrBroken}
+		a.Heal()
 	}
-	e.ends(silent, e.handOver(), ruleAlone, holdfast.ErrLost)
-	check(silent, expired...)
+	e.ends(silent, e.handOver(), ruleAlone, end...)
+	a.Heal()
+	again := e.holdWithin(e.patience(), a, e.key)
+	e.newer(again.Token(), silent.Token(), "the next grant has a greater token")
+	time.Sleep(e.engine.Lease)
+	e.isLive(again, ruleRenewed)
+	for lock, causes := range map[*holdfast.Lock][]error{broken: {holdfast.ErrBroken}, reclaimed: {holdfast.ErrReclaimed}, silent: end} {
+		err := lock.Err()
+		var lost *holdfast.LostError
+		e.brokenIf(!errors.As(err, &lost) || lost.Key != lock.Key() || lost.Owner != lock.Owner() || lost.Token != lock.Token(),
+			"a LostError says which hold was lost", "%#v", err)
+		e.brokenIf(!errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired),
+			"Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
+		e.endedBy(lock, "a loss names its cause", causes...)
+		for name, err := range map[string]error{
+			"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
+		} {
+			e.failsWith(err, holdfast.ErrLost, "a lock never comes back to life", name)
+		}
+	}
+	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }
 
 // oneEndForAllWhoAsk ends a lock in several ways at once: every reader sees the same end.
@@ -142,76 +139,121 @@ func oneEndForAllWhoAsk(e *env) {
 		}
 		wg.Wait()
 		for _, err := range seen {
-			if err == nil || err != seen[0] {
-				e.broken("a lock has one end, the same for every reader", "%v and %v", seen[0], err)
-			}
+			e.brokenIf(err == nil || err != seen[0], "a lock has one end, the same for every reader", "%v and %v", seen[0], err)
 		}
 		e.leavesNothing(e.key, e.patience(), "however a lock ends, its key becomes free")
 	}
 }
 
-func neverBack(e *env) {
-	const rule = "a lock never comes back to life"
-	a := e.client()
-	lock := e.hold(a)
-	a.Cut()
-	end := expired
-	if e.engine.NeverExpires {
-		b := e.client()
-		e.outlasts(b, lock)
-		e.breaks(b, e.key)
-		end = []error{holdfast.ErrBroken}
-		a.Heal()
+// tokensRise ends one hold after the other, in every possible way.
+func tokensRise(e *env) {
+	probe := e.client()
+	ends := []struct {
+		name string
+		end  func(c *Client, lock *holdfast.Lock)
+		opts []holdfast.Option
+	}{
+		{name: "a release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
+		{name: "another release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
+		{
+			name: "its TTL",
+			end:  func(_ *Client, lock *holdfast.Lock) { e.ends(lock, e.handOver(), "TTL", holdfast.ErrTTLExpired) },
+			opts: []holdfast.Option{holdfast.WithTTL(e.engine.Lease / 20)},
+		},
+		{name: "the close of its client", end: func(c *Client, _ *holdfast.Lock) { e.close(c) }},
+		{name: "a break", end: func(*Client, *holdfast.Lock) { e.breaks(probe, e.key) }},
+		{name: "a cut past its lease", end: func(c *Client, _ *holdfast.Lock) { c.Cut() }},
+		{name: "the expiry of its session", end: func(c *Client, _ *holdfast.Lock) { c.dies() }},
+		{name: "nothing", end: func(*Client, *holdfast.Lock) {}},
 	}
-	e.ends(lock, e.handOver(), "a loss ends the lock", end...)
-	a.Heal()
-	again := e.holdWithin(e.patience(), a, e.key)
-	e.newer(again.Token(), lock.Token(), "the next grant has a greater token")
-	time.Sleep(e.engine.Lease)
-	e.isLive(again, ruleRenewed)
-	e.endedBy(lock, rule, end...)
-	for name, err := range map[string]error{
-		"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
-	} {
-		if !errors.Is(err, holdfast.ErrLost) {
-			e.broken(rule, "%s: %v", name, err)
+	silent := map[string]bool{"a cut past its lease": true, "the expiry of its session": true}
+	var last holdfast.Token
+	after := "nothing"
+	for _, step := range ends {
+		c := e.client()
+		lock := e.holdWithin(e.patience(), c, e.key, step.opts...)
+		e.newer(lock.Token(), last, "tokens of a key strictly increase, after an end by "+after)
+		last, after = lock.Token(), step.name
+		step.end(c, lock)
+		if e.engine.NeverExpires && silent[step.name] {
+			e.keptFrom(probe, e.key)
+			e.breaks(probe, e.key)
 		}
 	}
-	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }
 
-func contextFollowsTheLock(e *env) {
-	const rule = "the ctx of a lock ends with it, with Err as its cause"
-	a := e.client()
-	lock := e.hold(a)
-	type keyType struct{}
-	parent, cancel := context.WithCancelCause(context.WithValue(e.ctx, keyType{}, "value"))
-	follows, cancelFollows := lock.Context(e.ctx)
-	defer cancelFollows()
-	child, cancelChild := lock.Context(parent)
-	defer cancelChild()
-	given, cancelGiven := lock.Context(e.ctx)
-	if child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil {
-		e.broken("the ctx of a live lock is a child of the ctx that it was given", "value %v, errors %v, %v",
-			child.Value(keyType{}), child.Err(), follows.Err())
+const (
+	ruleForever = "without a lease a holder keeps the key, however long it is silent"
+	ruleFreed   = "a break frees the key of a silent holder"
+)
+
+// newer insists that tokens rise from grant to grant, or that both are 0 where there are none.
+func (e *env) newer(next, earlier holdfast.Token, rule string) {
+	switch {
+	case e.engine.Tokenless:
+		e.brokenIf(next != 0 || earlier != 0, "an engine without tokens gives 0", "%v after %v", next, earlier)
+	case next <= earlier:
+		e.refuted(rule, "%v after %v", next, earlier)
 	}
-	gone := errors.New("the parent was cancelled")
-	cancel(gone)
-	if !e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone {
-		e.broken("the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))
+}
+
+// outlasts insists that a silent holder keeps its key for longer than a lease, and knows it.
+func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
+	e.keptFrom(c, lock.Key())
+	e.brokenIf(lock.Err() != nil || isClosed(lock.Done()), ruleForever, "its lock has ended: %v", lock.Err())
+	left := time.Until(lock.Deadline())
+	e.brokenIf(left < e.engine.Lease, "without a lease the Deadline is far away", "it is %v from now", left)
+}
+
+// keptFrom insists that c does not get a key, even after a lease.
+func (e *env) keptFrom(c *Client, key string) {
+	ctx := e.within(e.engine.Lease * 3 / 2) // enough for a lease to expire, and to notice that
+	lock, err := c.Acquire(ctx, key)
+	switch {
+	case err == nil:
+		e.broken(ruleForever, "Acquire(%q) was granted, token %v", key, lock.Token())
+	case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil:
+		e.broken(ruleForever, "Acquire(%q): %v, want it to wait for as long as ctx allows", key, err)
 	}
-	cancelGiven()
-	if given.Err() == nil || context.Cause(given) != context.Canceled || follows.Err() != nil {
-		e.broken("the CancelFunc of a lock's ctx ends that ctx", "cause %v; of another: %v", context.Cause(given), follows.Err())
+	e.isHeld(c, key, ruleForever) // the last look may have timed out
+}
+
+// breaks breaks the lock of a key, as an operator does.
+func (e *env) breaks(c *Client, key string) {
+	info, err := c.Inspect(e.soon(), key)
+	if err == nil {
+		err = c.Break(e.soon(), info)
 	}
-	e.isLive(lock, "a ctx that ends does not end the lock")
-	e.release(lock)
-	if !isClosed(follows.Done()) || context.Cause(follows) != lock.Err() {
-		e.broken(rule, "cause %v, Err %v", context.Cause(follows), lock.Err())
+	e.noError(err, "Break removes the grant that its Info describes")
+}
+
+// inherits has c take over the key of a silent holder: after its lease or, without one, after a break.
+func (e *env) inherits(c *Client, key string) *holdfast.Lock {
+	if !e.engine.NeverExpires {
+		return e.holdWithin(e.handOver(), c, key)
 	}
-	late, cancelLate := lock.Context(e.ctx)
-	defer cancelLate()
-	if !isClosed(late.Done()) || context.Cause(late) != lock.Err() {
-		e.broken(rule, "made after the end: cause %v, Err %v", context.Cause(late), lock.Err())
-	}
+	e.keptFrom(c, key)
+	e.breaks(c, key)
+	lock, err := c.Acquire(e.within(e.handOver()), key)
+	e.brokenIf(err != nil, ruleFreed, "Acquire(%q): %v", key, err)
+	return lock
+}
+
+// keepsForever has client a fall silent: without leases it keeps its lock, and learns of a break when it is back.
+func (e *env) keepsForever(a *Client, silence, speak func()) {
+	b := e.client()
+	kept, broken := e.holdKey(a, e.prefix+"kept"), e.holdKey(a, e.prefix+"broken")
+	silence()
+	e.outlasts(b, broken)
+	e.outlasts(b, kept)
+	e.breaks(b, broken.Key())
+	next, err := b.Acquire(e.within(e.handOver()), broken.Key())
+	e.noError(err, ruleFreed, "Acquire")
+	speak()
+	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken learns of it when it can be reached again", holdfast.ErrBroken)
+	e.noError(kept.Verify(e.within(e.patience())), ruleForever, "Verify")
+	e.isLive(next, ruleOne)
+	e.newer(next.Token(), broken.Token(), "the next grant has a greater token")
+	e.release(next)
+	e.release(kept)
 }

@@ -141,8 +141,6 @@ type Client struct {
 	// Jump moves the client's wall clock, forward if d is positive, and leaves
 	// its monotonic clock alone. Nil: as for Pause.
 	Jump func(d time.Duration)
-
-	falsify func(e *holdfast.Election, c *Client, key string, o *holdfast.ElectionOptions) election
 }
 
 // API is the portable API of [*holdfast.Client].

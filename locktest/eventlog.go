@@ -55,14 +55,12 @@ func (l *eventLog) of(kinds ...holdfast.EventKind) []holdfast.Event {
 
 // watched connects a client whose events are recorded.
 func (e *env) watched() (*Client, *eventLog) {
-	e.Helper()
 	l := &eventLog{takes: e.engine.Lease / 100000}
 	return e.clientWith(ClientOptions{OnEvent: l.note}), l
 }
 
 // closed closes a client, after which OnEvent has received every event, and checks their order.
 func (e *env) closed(c *Client, l *eventLog) {
-	e.Helper()
 	e.close(c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,9 +77,8 @@ func (e *env) closed(c *Client, l *eventLog) {
 	story := make(map[uint64][]holdfast.Event)
 	var last holdfast.Event
 	for _, event := range l.reported {
-		if event.Time.IsZero() || event.Time.Before(last.Time) || event.Seq <= last.Seq {
-			e.broken(ruleEventOrder, "%+v\n\tfollows %+v", event, last)
-		}
+		e.brokenIf(event.Time.IsZero() || event.Time.Before(last.Time) || event.Seq <= last.Seq,
+			ruleEventOrder, "%+v\n\tfollows %+v", event, last)
 		last = event
 		step, ok := steps[event.Kind]
 		if !ok {
@@ -94,8 +91,6 @@ func (e *env) closed(c *Client, l *eventLog) {
 		states[id] = step.to
 	}
 	for id, state := range states {
-		if state != over {
-			e.broken(ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
-		}
+		e.brokenIf(state != over, ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
 	}
 }

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -9,22 +10,17 @@ import (
 
 var eventCases = []testCase{
 	{"G9_CutAndHealAreReported", cutAndHealAreReported},
-	{"G9_StateIsReplaced", stateIsReplaced},
 	{"G9_FactsAreNotLost", factsAreNotLost},
-	{"G9_EventsNameTheLock", eventsNameTheLock},
-	{"G9_OnlyOwnAndFromNow", onlyOwnAndFromNow},
 	{"G9_CloseEndsTheSubscription", closeEndsTheSubscription},
 }
 
 // next receives an event within d.
 func (e *env) next(ch <-chan holdfast.Event, d time.Duration, rule string) holdfast.Event {
-	e.Helper()
 	return receive(e, ch, d, rule, "no event")
 }
 
 // silent insists that nothing is unread.
 func (e *env) silent(rule string, channels ...<-chan holdfast.Event) {
-	e.Helper()
 	for _, ch := range channels {
 		select {
 		case event, ok := <-ch:
@@ -36,10 +32,8 @@ func (e *env) silent(rule string, channels ...<-chan holdfast.Event) {
 
 // isState insists on an event of the client, not of a lock.
 func (e *env) isState(event holdfast.Event, kind holdfast.EventKind) {
-	e.Helper()
-	if event.Kind != kind || event.Seq == 0 || event.Time.IsZero() || event.Key != "" || event.Token != 0 {
-		e.broken("a state event has a kind, a number and a time, and no lock", "%+v, want %v", event, kind)
-	}
+	e.brokenIf(event.Kind != kind || event.Seq == 0 || event.Time.IsZero() || event.Key != "" || event.Token != 0,
+		"a state event has a kind, a number and a time, and no lock", "%+v, want %v", event, kind)
 }
 
 const (
@@ -48,65 +42,59 @@ const (
 	ruleFacts       = "every end by TTL or loss is reported, once and in order, however slow the reader"
 )
 
+// cutAndHealAreReported has one subscription read, another not, and a third begin while the client is cut off.
 func cutAndHealAreReported(e *env) {
-	a := e.client()
-	events := a.Events()
-	defer events.Close()
+	a, l := e.watched()
+	slow, events := a.Events(), a.Events()
 	last := e.next(events.Ready(), e.engine.Soon, ruleAtOnceState)
-	e.hold(a)
-	for range 2 {
+	unread := func(state, other <-chan holdfast.Event, want holdfast.Event) {
+		a.Events().Close() // which waits until every subscription has the event
+		e.silent("a newer state replaces one that is unread", other)
+		got := e.next(state, e.engine.Soon, ruleState)
+		e.brokenIf(got.Seq != want.Seq, "the newest state is the one that is unread", "number %d, want %d", got.Seq, want.Seq)
+	}
+	want := []holdfast.EventKind{holdfast.Ready}
+	for i := range 2 {
+		e.holdKey(a, fmt.Sprint(e.prefix, i)) // some engines notice by their heartbeats
 		a.Cut()
 		down := e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
 		e.isState(down, holdfast.Disconnected)
 		late := a.Events()
-		if again := e.next(late.Disconnected(), e.engine.Soon, ruleAtOnceState); again.Seq != down.Seq {
-			e.broken(ruleAtOnceState, "number %d, the state is that of %d", again.Seq, down.Seq)
-		}
+		unread(late.Disconnected(), slow.Ready(), down)
 		e.silent("a state is delivered once", late.Disconnected(), late.Ready(), events.Disconnected())
 		late.Close()
 		a.Heal()
 		up := e.next(events.Ready(), e.patience(), ruleState)
 		e.isState(up, holdfast.Ready)
-		if last.Seq >= down.Seq || down.Seq >= up.Seq {
-			e.broken("events are numbered in order", "%d, %d, %d", last.Seq, down.Seq, up.Seq)
-		}
-		last = up
+		e.brokenIf(last.Seq >= down.Seq || down.Seq >= up.Seq, "events are numbered in order", "%d, %d, %d", last.Seq, down.Seq, up.Seq)
+		last, want = up, append(want, holdfast.Disconnected, holdfast.Ready)
 	}
+	unread(slow.Ready(), slow.Disconnected(), last)
+	events.Close()
+	slow.Close()
+	e.closed(a, l)
+	var got []holdfast.EventKind
+	for _, c := range l.of(connections...) {
+		got = append(got, c.Kind)
+	}
+	e.brokenIf(len(got) < len(want) || !slices.Equal(got[:len(want)], want), ruleConnection, "reported: %v, want %v", got, want)
 }
 
-func stateIsReplaced(e *env) {
-	a := e.client()
-	slow, fast := a.Events(), a.Events()
-	defer slow.Close()
-	defer fast.Close()
-	e.next(fast.Ready(), e.engine.Soon, ruleAtOnceState)
-	e.hold(a)
-	a.Cut()
-	e.next(fast.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
-	a.Events().Close() // which waits until every subscription has the event
-	e.silent("a newer state replaces one that is unread", slow.Ready())
-	a.Heal()
-	last := e.next(fast.Ready(), e.patience(), ruleState)
-	a.Events().Close() // which waits until every subscription has the event
-	e.silent("a newer state replaces one that is unread", slow.Disconnected())
-	if got := e.next(slow.Ready(), e.engine.Soon, ruleState); got.Seq != last.Seq {
-		e.broken("the newest state is the one that is unread", "number %d, want %d", got.Seq, last.Seq)
-	}
-}
-
-// factsAreNotLost ends many locks before anyone reads.
+// factsAreNotLost ends many locks before a subscription is read, and some that it is not to report.
 func factsAreNotLost(e *env) {
 	const n = 20
 	a, b := e.client(), e.client()
-	first, second := a.Events(), a.Events()
+	early := e.holdKey(a, e.prefix+"early", holdfast.WithTTL(time.Millisecond))
+	e.ends(early, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+	first, second, other := a.Events(), a.Events(), b.Events()
+	began := time.Now()
+	e.release(e.hold(a))
 	want := make(map[string]*holdfast.Lock)
 	for i := range n {
-		byTTL := e.holdKey(a, fmt.Sprintf("%sttl%02d", e.prefix, i))
+		byTTL := e.holdKey(a, fmt.Sprintf("%sttl%02d", e.prefix, i), holdfast.WithOwner(fmt.Sprint("owner", i)))
 		byLoss := e.holdKey(a, fmt.Sprintf("%sloss%02d", e.prefix, i))
 		want[byTTL.Key()], want[byLoss.Key()] = byTTL, byLoss
-		if err := byTTL.Extend(time.Millisecond); err != nil {
-			e.Fatalf("%s: Extend: %v", e.rule, err)
-		}
+		e.noError(byTTL.Extend(time.Millisecond), ruleAnswers, "Extend")
 	}
 	losses := expired
 	if e.engine.NeverExpires {
@@ -129,61 +117,24 @@ func factsAreNotLost(e *env) {
 			for i := range n {
 				event := e.next(ch, e.engine.Soon, fmt.Sprintf("%s (%v, %d of %d read)", ruleFacts, kind, i, n))
 				lock := want[event.Key]
-				if lock == nil || seen[event.Key] || event.Kind != kind || event.Err != lock.Err() || event.Seq <= last {
-					e.broken(ruleFacts, "%+v, after number %d", event, last)
-				}
+				e.brokenIf(lock == nil || seen[event.Key] || event.Seq <= last, ruleFacts, "%+v, after number %d", event, last)
+				e.brokenIf(event.Kind != kind || event.Err != lock.Err() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
+					event.Time.Before(began) || event.Time.After(time.Now()), "an event says which lock ended, when and why", "%+v", event)
 				seen[event.Key], last = true, event.Seq
 			}
 		}
-		e.silent(ruleFacts, events.TTLExpired(), events.Lost())
+		e.silent("a subscription reports each end from its opening on, but no release", events.TTLExpired(), events.Lost())
 		events.Close()
 	}
-}
-
-func eventsNameTheLock(e *env) {
-	a, probe := e.client(), e.client()
-	events := a.Events()
-	defer events.Close()
-	for name, ch := range map[string]<-chan holdfast.Event{"TTL": events.TTLExpired(), "break": events.Lost()} {
-		lock := e.holdKey(a, e.prefix+name, holdfast.WithOwner("owner of "+name))
-		began := time.Now()
-		e.ways(a, probe)[name](lock)
-		event := e.next(ch, e.engine.Soon, ruleFacts)
-		if event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
-			event.Err != lock.Err() || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
-			e.broken("an event says which lock ended, when and why", "%+v; the lock: %q, %q, %v, %v",
-				event, lock.Key(), lock.Owner(), lock.Token(), lock.Err())
-		}
-	}
-	e.release(e.hold(a))
-	time.Sleep(e.engine.Lease / 20)
-	e.silent("a release by the holder is no event", events.TTLExpired(), events.Lost())
-}
-
-func onlyOwnAndFromNow(e *env) {
-	a, b := e.client(), e.client()
-	early := e.holdKey(a, e.prefix+"early", holdfast.WithTTL(time.Millisecond))
-	e.ends(early, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
-	mine, other := a.Events(), b.Events()
-	defer mine.Close()
-	defer other.Close()
-	lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
-	e.ends(lock, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
-	if event := e.next(mine.TTLExpired(), e.engine.Soon, ruleFacts); event.Key != e.key {
-		e.broken("a subscription reports what happens after it was opened", "%+v", event)
-	}
-	time.Sleep(e.engine.Lease / 20)
 	e.silent("a client receives events of its own locks only", other.TTLExpired(), other.Lost())
+	other.Close()
 }
 
 func closeEndsTheSubscription(e *env) {
 	const rule = "Close of a subscription, or of its client, closes Done and leaves nothing to read"
 	a := e.client()
 	ended := func(events *holdfast.Events) {
-		e.Helper()
-		if !isClosed(events.Done()) {
-			e.broken(rule, "Done is open")
-		}
+		e.brokenIf(!isClosed(events.Done()), rule, "Done is open")
 		// A closed channel would make a select over it spin.
 		e.silent(rule, events.Ready(), events.Disconnected(), events.TTLExpired(), events.Lost())
 	}
@@ -192,9 +143,7 @@ func closeEndsTheSubscription(e *env) {
 		lock := e.holdKey(a, fmt.Sprint(e.prefix, i), holdfast.WithTTL(time.Millisecond))
 		e.ends(lock, e.engine.Soon, "a TTL ends a lock", holdfast.ErrTTLExpired)
 	}
-	if isClosed(first.Done()) {
-		e.broken("a subscription lasts until it is closed", "Done is closed")
-	}
+	e.brokenIf(isClosed(first.Done()), "a subscription lasts until it is closed", "Done is closed")
 	first.Close()
 	first.Close()
 	ended(first)

@@ -3,23 +3,18 @@ package locktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
 
 var giveUpCases = []testCase{
-	{"G5_CancelWhileWaiting", cancelWhileWaiting},
 	{"G5_CancelWhileDisconnected", cancelWhileDisconnected},
-	{"G5_TryWhileDisconnected", tryWhileDisconnected},
 	{"G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected},
 	{"G5_CancelAtAnyMoment", cancelAtAnyMoment},
+	{"G5_LostWaiterKeepsNoPermit", lostWaiterKeepsNoPermit},
 	{"G5_CancelledBefore", cancelledBefore},
-	{"G5_CtxBoundsOnlyTheWait", ctxBoundsOnlyTheWait},
 	{"G5_WaitElapses", waitElapses},
-	{"G5_RetryEnds", retryEnds},
-	{"G5_AcquireAnyGivesUp", acquireAnyGivesUp},
 }
 
 const (
@@ -32,13 +27,10 @@ const (
 
 // gone ends the ctx of a waiter and checks its error.
 func (w *waiter) gone(waitedFor ...error) {
-	w.e.Helper()
 	cause := errors.New("the caller went home")
 	w.cancel(cause)
 	err := w.fails(w.e.engine.Soon, ruleAtOnce)
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
-		w.e.broken(ruleSays, "%v, want context.Canceled and its cause", err)
-	}
+	w.e.brokenIf(!errors.Is(err, context.Canceled) || !errors.Is(err, cause), ruleSays, "%v, want context.Canceled and its cause", err)
 	for _, want := range waitedFor {
 		if errors.Is(err, want) {
 			return
@@ -47,56 +39,36 @@ func (w *waiter) gone(waitedFor ...error) {
 	w.e.broken(ruleSays, "%v, want one of %v", err, waitedFor)
 }
 
-func cancelWhileWaiting(e *env) {
-	a, b, c := e.client(), e.client(), e.client()
-	lock := e.hold(a)
-	quits := e.wait(b).waits(a, e.key, 1)
-	stays := e.wait(c).waits(a, e.key, 2)
-	quits.gone(holdfast.ErrHeld)
-	if e.engine.Ordered {
-		e.queued(a, e.key, 1)
-	}
-	stays.stillWaits(ruleOne)
-	e.isLive(lock, ruleOne)
-	e.release(lock)
-	e.release(stays.granted(e.handOver(), "a waiter that gave up blocks nobody"))
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
+// cancelWhileDisconnected has several calls wait for the engine: until their ctx ends, their Retry ends, or for a lease.
 func cancelWhileDisconnected(e *env) {
 	a := e.client()
 	a.Cut()
+	tried := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		_, err := a.TryAcquire(e.ctx, e.key)
+		tried <- err
+	}()
 	w := e.wait(a)
-	time.Sleep(e.engine.Lease / 2)
+	_, err := a.Acquire(e.ctx, e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 2, Initial: time.Millisecond}))
+	e.failsWith(err, holdfast.ErrDisconnected, "Acquire fails with the engine's error when its Retry ends")
+	time.Sleep(time.Until(began.Add(e.engine.Lease / 2)))
 	w.stillWaits(ruleWaitsFor)
 	w.gone(holdfast.ErrDisconnected)
-	try := e.within(e.engine.Lease / 4)
-	began := time.Now()
-	_, err := a.TryAcquire(try, e.key)
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
-		e.broken(ruleSays, "TryAcquire: %v, want DeadlineExceeded and ErrDisconnected", err)
-	}
-	if late := time.Since(began) - e.engine.Lease/4; late > e.engine.Soon {
-		e.broken(ruleAtOnce, "it took %v more", late)
-	}
+	// Half a lease more is for a request that was under way.
+	err = receive(e, tried, time.Until(began.Add(e.engine.Lease*3/2+e.engine.Soon)), ruleAway, "TryAcquire has not returned")
+	e.brokenIf(!errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld), ruleAway, "%v, want ErrDisconnected", err)
 	a.Heal()
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	e.release(e.holdWithin(e.patience(), a, e.key))
-}
 
-// tryWhileDisconnected tries without an end of ctx. Half a lease more is for a request that was under way.
-func tryWhileDisconnected(e *env) {
-	a := e.client()
 	a.Cut()
-	began := time.Now()
-	_, err := a.TryAcquire(e.ctx, e.key)
-	if !errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld) {
-		e.broken(ruleAway, "%v, want ErrDisconnected", err)
-	}
-	if took := time.Since(began); took > e.engine.Lease*3/2+e.engine.Soon {
-		e.broken(ruleAway, "it took %v", took)
-	}
+	began = time.Now()
+	_, err = a.TryAcquire(e.within(e.engine.Lease/4), e.key)
+	e.brokenIf(!errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected), ruleSays, "TryAcquire: %v", err)
+	late := time.Since(began) - e.engine.Lease/4
+	e.brokenIf(late > e.engine.Soon, ruleAtOnce, "it took %v more", late)
 	a.Heal()
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
@@ -123,59 +95,77 @@ func cancelWhileWaitingDisconnected(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
-// cancelAtAnyMoment ends ctx before, during and after the grant.
+// cancelAtAnyMoment ends the ctx of waiters before, during and after the grant. The last waiter may stay.
 func cancelAtAnyMoment(e *env) {
-	a, b := e.client(), e.client()
-	for i := range 10 {
-		lock := e.hold(a)
-		w := e.wait(b)
-		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
-		go w.cancel(nil)
-		e.release(lock)
-		if !e.closes(w.done, e.engine.Soon) {
-			e.broken(ruleAtOnce, "round %d", i)
+	a, b, c := e.client(), e.client(), e.client()
+	for _, m := range e.modes() {
+		holders, waiters, quit := []mode{"w"}, []mode{"w"}, 1
+		switch m {
+		case "r":
+			waiters, quit = []mode{"r", "r", "w", "r"}, 3
+		case "3":
+			holders, waiters, quit = []mode{"3", "3", "3"}, []mode{"3", "3", "3", "3"}, 4
 		}
-		if w.err == nil {
-			e.isLive(w.lock, "a grant that Acquire returns is valid")
-			e.release(w.lock)
+		for i := range 10 {
+			var locks []*holdfast.Lock
+			for _, have := range holders {
+				locks = append(locks, e.hold(a, have.option()))
+			}
+			var waiting []*waiter
+			for j, want := range waiters {
+				waiting = append(waiting, e.wait([]*Client{b, c}[j%2], want.option()))
+			}
+			time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
+			for _, w := range waiting[:quit] {
+				go w.cancel(nil)
+			}
+			e.release(locks...)
+			for j, w := range waiting {
+				limit, rule := e.engine.Soon, ruleAtOnce
+				if j >= quit {
+					limit, rule = e.patience(), ruleServed
+				}
+				e.brokenIf(!e.closes(w.done, limit), rule, "round %d, waiter %d", i, j)
+				if w.err == nil {
+					e.isLive(w.lock, "a grant that Acquire returns is valid")
+					e.release(w.lock)
+				}
+			}
+			if m == "3" {
+				e.all3(b, c)
+			}
+			e.settle()
+			e.leavesNothing(e.key, e.patience(), ruleNothing)
 		}
-		e.settle()
-		e.leavesNothing(e.key, e.patience(), ruleNothing)
 	}
 }
 
+func lostWaiterKeepsNoPermit(e *env) {
+	e.needs(e.engine.Shares, "share a key")
+	a, lost := e.client(), e.client()
+	locks := e.share("3", []*Client{a, a, a})
+	w := e.wait(lost, holdfast.WithLimit(3)).waits(a, e.key, 1)
+	lost.dies()
+	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
+	e.release(locks...)
+	e.all3(a)
+	lost.Heal()
+	e.settle()
+	e.all3(a, lost)
+}
+
+// cancelledBefore makes calls about a free key whose ctx has ended.
 func cancelledBefore(e *env) {
 	a := e.client()
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	_, errAny := a.AcquireAny(ctx, []string{e.key})
-	_, errInspect := a.Inspect(ctx, e.key)
-	_, errAcquire := a.Acquire(ctx, e.key)
-	_, errTry := a.TryAcquire(ctx, e.key)
-	for name, err := range map[string]error{
-		"Acquire": errAcquire, "TryAcquire": errTry, "AcquireAny": errAny, "Inspect": errInspect,
-		"Do": a.Do(ctx, e.key, func(context.Context, *holdfast.Lock) error {
-			e.Errorf("%s broken: Do calls its function with a lock only", e.rule)
-			return nil
-		}),
-	} {
-		if !errors.Is(err, context.Canceled) {
-			e.broken("a ctx that has ended ends the call", "%s: %v", name, err)
-		}
+	lock := e.holdKey(a, e.prefix+"held")
+	info, err := a.Inspect(e.soon(), lock.Key())
+	e.noError(err, ruleAnswers, "Inspect")
+	ctx := e.done()
+	for name, call := range e.calls(a, info) {
+		e.failsWith(call(ctx, e.key, nil), context.Canceled, "a ctx that has ended ends the call", name)
 	}
+	e.failsWith(lock.SetData(ctx, []byte("new")), context.Canceled, "a ctx that has ended ends the call", "SetData")
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-func ctxBoundsOnlyTheWait(e *env) {
-	a := e.client()
-	ctx, cancel := context.WithCancel(e.ctx)
-	lock, err := a.Acquire(ctx, e.key)
-	cancel()
-	if err != nil {
-		e.Fatalf("%s: Acquire: %v", e.rule, err)
-	}
-	time.Sleep(e.engine.Lease)
-	e.isLive(lock, "ctx bounds the wait, never the hold")
 }
 
 func waitElapses(e *env) {
@@ -186,63 +176,12 @@ func waitElapses(e *env) {
 	_, err := b.Acquire(e.ctx, e.key, holdfast.WithWait(wait))
 	took := time.Since(began)
 	var held *holdfast.HeldError
-	if !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
-		e.broken(rule, "%v", err)
-	}
-	if held.Holder.Owner != a.Owner() || held.Holder.Token != lock.Token() {
-		e.broken(rule, "it names %+v", held.Holder)
-	}
-	if took < wait || took > wait+e.engine.Soon {
-		e.broken("WithWait bounds the wait", "%v, after %v", wait, took)
-	}
+	e.brokenIf(!errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded), rule, "%v", err)
+	e.brokenIf(held.Holder.Owner != a.Owner() || held.Holder.Token != lock.Token(), rule, "it names %+v", held.Holder)
+	e.brokenIf(took < wait || took > wait+e.engine.Soon, "WithWait bounds the wait", "%v, after %v", wait, took)
 	_, err = b.AcquireAny(e.ctx, []string{e.key}, holdfast.WithWait(wait))
-	if !errors.As(err, &held) {
-		e.broken(rule, "AcquireAny: %v", err)
-	}
+	e.brokenIf(!errors.As(err, &held), rule, "AcquireAny: %v", err)
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 	e.release(e.holdWithin(e.engine.Soon, b, e.key, holdfast.WithWait(e.engine.Soon)))
-}
-
-func retryEnds(e *env) {
-	a := e.client()
-	e.release(e.hold(a)) // the client is connected
-	a.Cut()
-	retry := holdfast.WithRetry(holdfast.Retry{Attempts: 2, Initial: time.Millisecond})
-	began := time.Now()
-	_, err := a.Acquire(e.ctx, e.key, retry)
-	if !errors.Is(err, holdfast.ErrDisconnected) || e.ctx.Err() != nil {
-		e.broken("Acquire fails with the engine's error when its Retry ends", "%v, after %v", err, time.Since(began))
-	}
-	a.Heal()
-	e.leavesNothing(e.key, e.patience(), ruleNothing)
-	e.release(e.holdWithin(e.patience(), a, e.key))
-}
-
-func acquireAnyGivesUp(e *env) {
-	a, b := e.client(), e.client()
-	keys := e.keys(3)
-	for i := range keys {
-		e.holdKey(a, keys[i], holdfast.WithOwner(fmt.Sprint("owner", i)))
-	}
-	_, err := b.AcquireAny(e.soon(), keys)
-	if !errors.Is(err, holdfast.ErrHeld) {
-		e.broken("AcquireAny fails with ErrHeld if no key is free", "%v", err)
-	}
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
-	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Delay: func(failed int) (time.Duration, bool) {
-		if failed == 10 { // it has looked at all keys by then
-			cancel()
-		}
-		return time.Millisecond, true
-	}}))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
-		e.broken(ruleSays, "AcquireAny: %v", err)
-	}
-	for _, key := range keys {
-		if e.engine.Ordered {
-			e.queued(a, key, 0) // AcquireAny never joins a queue
-		}
-	}
 }

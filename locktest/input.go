@@ -14,9 +14,54 @@ var inputCases = []testCase{
 	{"G12_BadPrefixes", badPrefixes},
 	{"G12_BadOptions", badOptions},
 	{"G12_BadCalls", badCalls},
-	{"G12_WhatIsAllowedWorks", whatIsAllowedWorks},
+	{"G12_LargestWorks", largestWorks},
 	{"G12_DefaultOwnersDiffer", defaultOwnersDiffer},
-	{"G12_BadSharing", badSharing},
+}
+
+// A call is one of the API about a key.
+type call func(ctx context.Context, key string, opts options) error
+
+type options = []holdfast.Option
+
+// failed returns the error of a call.
+func failed(_ any, err error) error { return err }
+
+// acquisitions are the calls of a client that take options.
+func (e *env) acquisitions(a *Client) map[string]call {
+	pair := func(key string) []string { return []string{e.prefix + "good", key} }
+	one := func(context.Context, *holdfast.Lock) error { return errors.New("the call has a lock") }
+	all := func(context.Context, *holdfast.Locks) error { return errors.New("the call has locks") }
+	return map[string]call{
+		"Acquire":    func(c context.Context, key string, o options) error { return failed(a.Acquire(c, key, o...)) },
+		"TryAcquire": func(c context.Context, key string, o options) error { return failed(a.TryAcquire(c, key, o...)) },
+		"AcquireAny": func(c context.Context, key string, o options) error { return failed(a.AcquireAny(c, pair(key), o...)) },
+		"AcquireAll": func(c context.Context, key string, o options) error { return failed(a.AcquireAll(c, pair(key), o...)) },
+		"TryAcquireAll": func(c context.Context, key string, o options) error {
+			return failed(a.TryAcquireAll(c, pair(key), o...))
+		},
+		"Do":    func(c context.Context, key string, o options) error { return a.Do(c, key, one, o...) },
+		"TryDo": func(c context.Context, key string, o options) error { return a.TryDo(c, key, one, o...) },
+		"DoAll": func(c context.Context, key string, o options) error { return a.DoAll(c, pair(key), all, o...) },
+	}
+}
+
+// calls are all calls of a client that send something about a key. Break and Ask are about the grant of info.
+func (e *env) calls(a *Client, info holdfast.Info) map[string]call {
+	calls := e.acquisitions(a)
+	of := func(key string) holdfast.Info {
+		about := info
+		about.Key = key
+		return about
+	}
+	calls["Inspect"] = func(ctx context.Context, key string, _ options) error { return failed(a.Inspect(ctx, key)) }
+	calls["Break"] = func(ctx context.Context, key string, _ options) error { return a.Break(ctx, of(key)) }
+	calls["Ask"] = func(ctx context.Context, key string, _ options) error { return a.Ask(ctx, of(key)) }
+	calls["Observe"] = func(ctx context.Context, key string, _ options) (err error) {
+		for _, err = range a.Observe(ctx, key) {
+		}
+		return err
+	}
+	return calls
 }
 
 // longest is a key of the maximum length, in short elements.
@@ -54,44 +99,27 @@ func invalidKeys(e *env) map[string]string {
 
 // refused insists on an InvalidError that names the field.
 func (e *env) refused(err error, field, what string) {
-	e.Helper()
 	const rule = "bad input is refused with an error that matches ErrInvalid and names the field and the limit"
 	var invalid *holdfast.InvalidError
-	if !errors.Is(err, holdfast.ErrInvalid) || !errors.As(err, &invalid) {
-		e.broken(rule, "%s: %v", what, err)
-	}
-	if invalid.Field != field || invalid.Reason == "" {
-		e.broken(rule, "%s: field %q, want %q; reason %q", what, invalid.Field, field, invalid.Reason)
-	}
-	if n := len(err.Error()); n > 4*holdfast.MaxKey {
-		e.broken("an error about a key of any size is readable", "%s: it has %d bytes", what, n)
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrInvalid) || !errors.As(err, &invalid), rule, "%s: %v", what, err)
+	e.brokenIf(invalid.Field != field || invalid.Reason == "",
+		rule, "%s: field %q, want %q; reason %q", what, invalid.Field, field, invalid.Reason)
+	n := len(err.Error())
+	e.brokenIf(n > 4*holdfast.MaxKey, "an error about a key of any size is readable", "%s: it has %d bytes", what, n)
 }
 
-// badKeys tries bad keys on a client that is cut off: they are refused at once, and nothing is sent.
+// badKeys tries bad keys on a client that is cut off: the calls fail at once, and send nothing.
 func badKeys(e *env) {
 	a := e.client()
-	e.release(e.hold(a))
+	e.hold(a)
+	info := e.inspect(a)
 	a.Cut()
 	for what, key := range invalidKeys(e) {
-		_, err := a.Acquire(e.soon(), key)
-		e.refused(err, "key", "Acquire, "+what)
-		_, err = a.TryAcquire(e.soon(), key)
-		e.refused(err, "key", "TryAcquire, "+what)
-		_, err = a.AcquireAny(e.soon(), []string{e.key, key})
-		e.refused(err, "key", "AcquireAny, "+what)
-		_, err = a.Inspect(e.soon(), key)
-		e.refused(err, "key", "Inspect, "+what)
-		err = a.Break(e.soon(), holdfast.Info{Key: key, Held: true, Holder: holdfast.Holder{Grant: "1"}})
-		e.refused(err, "key", "Break, "+what)
-		err = a.Ask(e.soon(), holdfast.Info{Key: key, Held: true, Holder: holdfast.Holder{Grant: "1"}})
-		e.refused(err, "key", "Ask, "+what)
-		err = a.Do(e.soon(), key, func(context.Context, *holdfast.Lock) error { return nil })
-		e.refused(err, "key", "Do, "+what)
-		err = nil
-		for _, err = range a.Observe(e.soon(), key) {
+		for name, call := range e.calls(a, info) {
+			e.refused(call(e.soon(), key, nil), "key", name+", "+what)
 		}
-		e.refused(err, "key", "Observe, "+what)
+		_, err := a.Election(key, nil)
+		e.refused(err, "key", "Election, "+what)
 	}
 }
 
@@ -110,129 +138,116 @@ func badPrefixes(e *env) {
 			n++
 			e.refused(err, "prefix", "List, "+what)
 		}
-		if n != 1 {
-			e.broken("List yields its error once, and last", "%s: %d pairs", what, n)
-		}
+		e.brokenIf(n != 1, "List yields its error once, and last", "%s: %d pairs", what, n)
 	}
 }
 
 type badOption struct {
 	what, field string
-	opts        []holdfast.Option
+	opts        options
 }
 
+// badOptions tries bad options on a client that is cut off.
 func badOptions(e *env) {
 	a := e.client()
 	e.release(e.hold(a))
 	a.Cut()
-	owner := holdfast.WithOwner("me")
-	for _, bad := range []badOption{
-		{"negative TTL", "TTL", []holdfast.Option{holdfast.WithTTL(-1)}},
-		{"wait 0", "wait", []holdfast.Option{holdfast.WithWait(0)}},
-		{"negative wait", "wait", []holdfast.Option{holdfast.WithWait(-time.Second)}},
-		{"no owner", "owner", []holdfast.Option{holdfast.WithOwner("")}},
-		{"long owner", "owner", []holdfast.Option{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}},
-		{"NUL in owner", "owner", []holdfast.Option{holdfast.WithOwner("a\x00b")}},
-		{"owner not UTF-8", "owner", []holdfast.Option{holdfast.WithOwner("\xff")}},
-		{"reclaim without owner", "owner", []holdfast.Option{holdfast.WithReclaim()}},
-		{"large data", "data", []holdfast.Option{owner, holdfast.WithData(make([]byte, holdfast.MaxData+1))}},
-		{"negative attempts", "Retry.Attempts", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Attempts: -1})}},
-		{"negative delay", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: -1})}},
-		{"negative largest delay", "Retry.Max", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
-		{"a minimum delay above the maximum", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
-		{"negative total", "Retry.Total", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
-	} {
-		_, err := a.Acquire(e.soon(), e.key, bad.opts...)
-		e.refused(err, bad.field, "Acquire, "+bad.what)
-		_, err = a.AcquireAny(e.soon(), []string{e.key}, bad.opts...)
-		e.refused(err, bad.field, "AcquireAny, "+bad.what)
+	owner, large := holdfast.WithOwner("me"), holdfast.WithData(make([]byte, holdfast.MaxSharedData+1))
+	bad := []badOption{
+		{"negative TTL", "TTL", options{holdfast.WithTTL(-1)}},
+		{"wait 0", "wait", options{holdfast.WithWait(0)}},
+		{"negative wait", "wait", options{holdfast.WithWait(-time.Second)}},
+		{"no owner", "owner", options{holdfast.WithOwner("")}},
+		{"long owner", "owner", options{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}},
+		{"NUL in owner", "owner", options{holdfast.WithOwner("a\x00b")}},
+		{"owner not UTF-8", "owner", options{holdfast.WithOwner("\xff")}},
+		{"reclaim without owner", "owner", options{holdfast.WithReclaim()}},
+		{"large data", "data", options{owner, holdfast.WithData(make([]byte, holdfast.MaxData+1))}},
+		{"negative attempts", "Retry.Attempts", options{holdfast.WithRetry(holdfast.Retry{Attempts: -1})}},
+		{"negative delay", "Retry.Initial", options{holdfast.WithRetry(holdfast.Retry{Initial: -1})}},
+		{"negative largest delay", "Retry.Max", options{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
+		{"a minimum delay above the maximum", "Retry.Initial", options{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
+		{"negative total", "Retry.Total", options{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
+		{"limit 0", "limit", options{holdfast.WithLimit(0)}},
+		{"negative limit", "limit", options{holdfast.WithLimit(-1)}},
+		{"limit above all", "limit", options{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
+		{"semaphore of readers", "limit", options{holdfast.WithLimit(2), holdfast.WithShared()}},
+		{"reader with large data", "data", options{holdfast.WithShared(), large}},
+		{"permit with large data", "data", options{holdfast.WithLimit(2), large}},
 	}
-}
-
-func badCalls(e *env) {
-	a := e.client()
-	lock := e.hold(a)
-	_, err := a.TryAcquire(e.soon(), e.key, holdfast.WithWait(time.Second))
-	e.refused(err, "wait", "TryAcquire with WithWait")
-	_, err = a.AcquireAny(e.soon(), nil)
-	e.refused(err, "keys", "AcquireAny of no keys")
-	e.refused(a.Do(e.soon(), e.prefix+"other", nil), "fn", "Do without a function")
-	e.refused(a.TryDo(e.soon(), e.prefix+"other", nil), "fn", "TryDo without a function")
-	e.refused(a.Break(e.soon(), holdfast.Info{Key: e.key}), "info", "Break of nothing")
-	e.refused(a.Ask(e.soon(), holdfast.Info{Key: e.key}), "info", "Ask of nothing")
-	e.refused(lock.Extend(-1), "TTL", "Extend by a negative duration")
-	e.isLive(lock, "bad input changes nothing")
-}
-
-func whatIsAllowedWorks(e *env) {
-	a, b := e.client(), e.client()
-	for _, key := range []string{
-		e.longest(), e.prefix + "a/b/c/d", e.prefix + "...", e.prefix + ".hidden", e.prefix + "a b", e.prefix + "ключ/鍵/🔑",
-		e.prefix + "100%", e.prefix + "%2F", e.prefix + "a:b?c#d&e=f", e.prefix + "zookeeper", e.prefix + "\uFFFD",
-		e.prefix + "lock-0000000001", e.prefix + "_c_0",
-	} {
-		lock := e.holdKey(a, key)
-		if e.isHeld(b, key, ruleOne).Holder.Key != key {
-			e.broken("a valid key comes back unchanged", "%q", key)
+	if !e.engine.Shares {
+		bad = append(bad, badOption{"reader", "shared", options{holdfast.WithShared()}})
+		bad = append(bad, badOption{"permit", "limit", options{holdfast.WithLimit(holdfast.MaxLimit)}})
+	}
+	for _, c := range bad {
+		for name, call := range e.acquisitions(a) {
+			e.refused(call(e.soon(), e.key, c.opts), c.field, name+", "+c.what)
 		}
-		e.release(lock)
-		e.leavesNothing(key, e.engine.Soon, ruleNothing)
+		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
+		e.refused(err, c.field, "Election, "+c.what)
 	}
+	for field, option := range map[string]holdfast.Option{
+		"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1), "random order": holdfast.WithRandomOrder(), "wait": holdfast.WithWait(time.Hour),
+	} {
+		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
+		e.refused(err, field, "Election")
+	}
+}
+
+// badCalls are made on a client that is cut off.
+func badCalls(e *env) {
+	a, b, lock := e.held(holdfast.WithData([]byte("old")))
+	free, err := a.Inspect(e.soon(), e.prefix+"free")
+	e.noError(err, ruleAnswers, "Inspect")
+	a.Cut()
+	ctx := e.soon()
+	_, err = a.TryAcquire(ctx, e.key, holdfast.WithWait(time.Second))
+	e.refused(err, "wait", "TryAcquire with WithWait")
+	_, err = a.TryAcquireAll(ctx, e.keys(2), holdfast.WithWait(time.Second))
+	e.refused(err, "wait", "TryAcquireAll with WithWait")
+	_, err = a.AcquireAny(ctx, nil)
+	e.refused(err, "keys", "AcquireAny of no keys")
+	for what, keys := range map[string][]string{"no keys": nil, "equal keys": append(e.keys(2), e.keys(1)...)} {
+		_, err = a.AcquireAll(ctx, keys)
+		e.refused(err, "keys", "AcquireAll of "+what)
+		_, err = a.TryAcquireAll(ctx, keys)
+		e.refused(err, "keys", "TryAcquireAll of "+what)
+	}
+	e.refused(a.Do(ctx, e.key, nil), "fn", "Do without a function")
+	e.refused(a.TryDo(ctx, e.key, nil), "fn", "TryDo without a function")
+	e.refused(a.DoAll(ctx, e.keys(2), nil), "fn", "DoAll without a function")
+	for _, info := range []holdfast.Info{free, {Key: e.key}, {Key: e.key, Held: true, Holder: holdfast.Holder{Owner: "worker"}}} {
+		e.refused(a.Break(ctx, info), "info", "Break of nothing")
+		e.refused(a.Ask(ctx, info), "info", "Ask of nothing")
+	}
+	_, err = a.Election(e.key, &holdfast.ElectionOptions{FitEvery: -1})
+	e.refused(err, "ElectionOptions.FitEvery", "Election")
+	e.refused(e.candidate(a, nil).Run(ctx, nil), "lead", "Run without a function")
+	e.refused(lock.Extend(-1), "TTL", "Extend by a negative duration")
+	e.refused(lock.SetData(ctx, make([]byte, holdfast.MaxData+1)), "data", "SetData of too much")
+	a.Heal()
+	e.isLive(lock, "bad input changes nothing")
+	e.hasData(b, e.key, "old", "bad input changes nothing")
+	e.leavesNothingOf(e.keys(2), e.engine.Soon, "bad input changes nothing")
+}
+
+func largestWorks(e *env) {
+	a, b := e.client(), e.client()
 	data, owner := strings.Repeat("\x00\xff", holdfast.MaxData/2), strings.Repeat("é", holdfast.MaxOwner/2)
 	lock := e.hold(a, holdfast.WithData([]byte(data)), holdfast.WithOwner(owner), nil)
-	if info, err := b.Inspect(e.soon(), e.key); err != nil || string(info.Data) != data || info.Owner != owner {
-		e.broken("data and owner of the largest size come back unchanged", "%d bytes, %q, %v", len(info.Data), info.Owner, err)
-	}
+	info := e.inspect(b)
+	e.brokenIf(string(info.Data) != data || info.Owner != owner,
+		"data and owner of the largest size come back unchanged", "%d bytes, %q", len(info.Data), info.Owner)
 	e.release(lock)
 }
 
 func defaultOwnersDiffer(e *env) {
-	a, b := e.client(), e.client()
-	if a.Owner() == "" || a.Owner() == b.Owner() {
-		e.broken("the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
+	a, b, named := e.client(), e.client(), e.clientWith(ClientOptions{Owner: "named"})
+	e.brokenIf(a.Owner() == "" || a.Owner() == b.Owner(), "the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
+	for _, c := range []*Client{a, named} {
+		got, told := e.hold(c).Owner(), e.isHeld(b, e.key, ruleOne).Holder.Owner
+		e.brokenIf(got != c.Owner() || told != got, "a lock has its client's owner name", "%q, in the engine %q, want %q", got, told, c.Owner())
+		e.close(c)
 	}
-	if got := e.hold(a).Owner(); got != a.Owner() {
-		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, a.Owner())
-	}
-	named := e.clientWith(ClientOptions{Owner: "named"})
-	if got := e.holdKey(named, e.prefix+"named").Owner(); got != "named" {
-		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, "named")
-	}
-	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
-	if holder.Owner != "named" {
-		e.broken("the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
-	}
-}
-
-// badSharing asks a client that is cut off to share a key in ways that make no sense, or at all where the engine
-// cannot.
-func badSharing(e *env) {
-	a := e.client()
-	e.release(e.hold(a))
-	a.Cut()
-	large := holdfast.WithData(make([]byte, holdfast.MaxSharedData+1))
-	bad := []badOption{
-		{"limit 0", "limit", []holdfast.Option{holdfast.WithLimit(0)}},
-		{"negative limit", "limit", []holdfast.Option{holdfast.WithLimit(-1)}},
-		{"limit above all", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
-		{"semaphore of readers", "limit", []holdfast.Option{holdfast.WithLimit(2), holdfast.WithShared()}},
-		{"reader with large data", "data", []holdfast.Option{holdfast.WithShared(), large}},
-		{"permit with large data", "data", []holdfast.Option{holdfast.WithLimit(2), large}},
-	}
-	if !e.engine.Shares {
-		bad = append(bad, badOption{"reader", "shared", []holdfast.Option{holdfast.WithShared()}})
-		bad = append(bad, badOption{"permit", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit)}})
-	}
-	for _, c := range bad {
-		_, err := a.Acquire(e.soon(), e.key, c.opts...)
-		e.refused(err, c.field, "Acquire, "+c.what)
-		_, err = a.AcquireAll(e.soon(), []string{e.key}, c.opts...)
-		e.refused(err, c.field, "AcquireAll, "+c.what)
-		_, err = a.Election(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
-		e.refused(err, c.field, "Election, "+c.what)
-	}
-	for field, option := range map[string]holdfast.Option{"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1)} {
-		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
-		e.refused(err, field, "Election of several")
-	}
+	e.brokenIf(named.Owner() != "named", "a client has the owner name that it is given", "%q", named.Owner())
 }

@@ -10,86 +10,103 @@ import (
 
 var leaseCases = []testCase{
 	{"G2_RenewedWhileHeld", renewedWhileHeld},
-	{"G2_ShortCutKeepsTheLock", shortCutKeepsTheLock},
 	{"G2_HolderKnowsFirst", holderKnowsFirst},
 	{"G2_TakeoverByATry", takeoverByATry},
 	{"G2_DeadlineIsKept", deadlineIsKept},
 	{"G2_SessionThatExpired", sessionThatExpired},
 	{"G2_EveryMethodLooksAtTheClock", everyMethodLooksAtTheClock},
-	{"G2_PauseShorterThanTheLease", pauseShorterThanTheLease},
+	{"G2_ShortSilenceKeepsTheLock", shortSilenceKeepsTheLock},
 	{"G2_PausePastTheDeadline", pausePastTheDeadline},
 	{"G2_ClockJumpForward", clockJumpForward},
 	{"G2_ClockJumpBackward", clockJumpBackward},
 	{"G2_SuspendIsNoticed", suspendIsNoticed},
-	{"G2_BreakIsReported", breakIsReported},
 	{"G2_VerifyAsksTheEngine", verifyAsksTheEngine},
 	{"G2_DoEndsWithTheLock", doEndsWithTheLock},
 }
 
 const (
-	ruleRenewed = "the client renews its lease while the engine can be reached"
+	ruleRenewed = "the client renews its lease while the engine can be reached, and keeps the key, however long others wait"
 	ruleExpires = "the key of a client that is cut off goes to the next when its lease has passed"
 	ruleFirst   = "the holder knows that its lease is over before anyone else gets the key"
 	ruleAlone   = "a lease ends on the holder's own clock, with no reply from the engine"
 )
 
+// renewedWhileHeld holds a lock for two leases, although the ctx of its Acquire has ended and others wait and try.
 func renewedWhileHeld(e *env) {
-	_, b, lock := e.held()
-	first := lock.Deadline()
-	for range 4 {
-		time.Sleep(e.engine.Lease / 2)
+	a, b, c := e.client(), e.client(), e.client()
+	ctx, cancel := context.WithCancel(e.ctx)
+	lock, err := a.Acquire(ctx, e.key)
+	cancel()
+	e.noError(err, ruleFree)
+	w := e.wait(b).waits(a, e.key, 1)
+	first, token := lock.Deadline(), lock.Token()
+	for range 8 {
+		time.Sleep(e.engine.Lease / 4)
 		e.isLive(lock, ruleRenewed)
-		if left := time.Until(lock.Deadline()); left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires {
-			e.broken("Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
-		}
+		e.isHeld(c, e.key, ruleRenewed)
+		w.stillWaits(ruleRenewed)
+		left := time.Until(lock.Deadline())
+		e.brokenIf(left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires,
+			"Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
 	}
-	if !e.engine.NeverExpires && !lock.Deadline().After(first) {
-		e.broken(ruleRenewed, "Deadline has not moved from %v", first)
-	}
-	e.isHeld(b, e.key, ruleOne)
+	e.brokenIf(!e.engine.NeverExpires && !lock.Deadline().After(first), ruleRenewed, "Deadline has not moved from %v", first)
+	e.noError(lock.Extend(time.Hour), "a live lock can be extended")
+	info := e.inspect(c)
+	e.brokenIf(info.Token != token || lock.Token() != token, "renewing and extending never change the token",
+		"granted %v; Token says %v, Inspect %v", token, lock.Token(), info.Token)
+	e.release(lock)
+	e.release(w.granted(e.handOver(), ruleNext))
 }
 
-func shortCutKeepsTheLock(e *env) {
+// shortSilenceKeepsTheLock has a holder silent for less than a lease.
+func shortSilenceKeepsTheLock(e *env) {
 	a := e.client()
-	e.survives(e.hold(a), a.Cut, a.Heal, "a cut")
-}
-
-// survives insists that a holder keeps its lock if it is silent for less than a lease.
-func (e *env) survives(lock *holdfast.Lock, silence, speak func(), what string) {
-	e.Helper()
-	for range 3 {
-		silence()
-		time.Sleep(e.engine.Lease / 8)
-		speak()
-		if err := lock.Verify(e.within(e.engine.Lease)); err != nil {
-			e.broken(what+" that is shorter than the lease costs nothing", "Verify: %v", err)
+	lock := e.hold(a)
+	short := func(silence, speak func()) {
+		for range 3 {
+			silence()
+			time.Sleep(e.engine.Lease / 8)
+			speak()
+			e.noError(lock.Verify(e.within(e.engine.Lease)), "a silence that is shorter than the lease costs nothing", "Verify")
 		}
+		time.Sleep(e.engine.Lease)
+		e.isLive(lock, ruleRenewed)
 	}
-	time.Sleep(e.engine.Lease)
-	e.isLive(lock, ruleRenewed)
+	short(a.Cut, a.Heal)
+	if a.Pause != nil {
+		short(a.Pause, a.Resume)
+	}
 }
 
-// holderKnowsFirst has a client wait for the key of a client that is cut off.
+// holderKnowsFirst has a client wait for the key of a client that is cut off. Where the mode allows that, another shares the key
+// until then.
 func holderKnowsFirst(e *env) {
-	a, b := e.client(), e.client()
+	a, b, c := e.client(), e.client(), e.client()
 	if e.engine.NeverExpires {
 		e.keepsForever(a, a.Cut, a.Heal)
 		return
 	}
-	lock := e.hold(a)
-	next := e.handsOver(lock, b, a.Cut, ruleExpires, ruleFirst)
-	e.endedBy(lock, ruleAlone, expired...)
-	e.isLive(next, ruleOne)
-	a.Heal()
-	time.Sleep(e.engine.Lease / 2) // what was under way arrives
-	e.isLive(next, ruleOne)
+	for _, m := range e.modes() {
+		lock := e.holdWithin(e.patience(), a, e.key, m.option())
+		end := a.Cut
+		if m != "w" {
+			other := e.takes(c, e.key, ruleShare, m.option())
+			end = func() { a.Cut(); e.release(other) }
+		}
+		next := e.handsOver(lock, b, end, ruleExpires, ruleFirst)
+		e.endedBy(lock, ruleAlone, expired...)
+		e.isLive(next, ruleOne)
+		a.Heal()
+		time.Sleep(e.engine.Lease / 2) // what was under way arrives
+		e.isLive(next, ruleOne)
+		e.release(next)
+	}
 }
 
 // takeoverByATry has clients try that have not looked at the key before.
 func takeoverByATry(e *env) {
 	const rule = "a try finds out that the holder is gone, and that it is not"
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	a, b, lock := e.held()
 	e.isHeld(b, e.key, rule)
 	a.Cut()
 	time.Sleep(2*e.engine.Lease + e.engine.Late)
@@ -120,38 +137,26 @@ func deadlineIsKept(e *env) {
 	}
 	time.Sleep(e.engine.Lease / 8) // replies on their way have arrived
 	deadline := lock.Deadline()
-	if lock.Err() != nil {
-		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "%v", lock.Err())
-	}
+	e.brokenIf(lock.Err() != nil, "a lock lives on while the engine cannot be reached, until its Deadline", "%v", lock.Err())
 	e.ends(lock, time.Until(deadline)+e.engine.Soon, ruleAlone, expired...)
-	if early := time.Until(deadline); early > 0 {
-		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "it ended %v before", early)
-	}
-	if after := lock.Deadline(); after.After(deadline) {
-		e.broken("the Deadline of a lock that has ended does not move", "it moved by %v", after.Sub(deadline))
-	}
+	early := time.Until(deadline)
+	e.brokenIf(early > 0, "a lock lives on while the engine cannot be reached, until its Deadline", "it ended %v before", early)
+	after := lock.Deadline()
+	e.brokenIf(after.After(deadline), "the Deadline of a lock that has ended does not move", "it moved by %v", after.Sub(deadline))
 }
 
 func sessionThatExpired(e *env) {
 	a, b := e.client(), e.client()
+	silence, limit := a.Cut, e.handOver()
+	if a.Expire != nil {
+		silence, limit = a.Expire, e.engine.Soon // the client learns of it
+	}
 	if e.engine.NeverExpires {
-		silence := a.Cut
-		if a.Expire != nil {
-			silence = a.Expire
-		}
 		e.keepsForever(a, silence, a.Heal)
 		return
 	}
 	locks := []*holdfast.Lock{e.hold(a), e.holdKey(a, e.prefix+"another")}
-	if a.Expire == nil {
-		a.Cut()
-	} else {
-		a.Expire()
-	}
-	limit := e.handOver()
-	if a.Expire != nil {
-		limit = e.engine.Soon // the client hears of it
-	}
+	silence()
 	for _, lock := range locks {
 		e.ends(lock, limit, "every lock of a session ends with it", expired...)
 	}
@@ -202,10 +207,7 @@ func everyMethodLooksAtTheClock(e *env) {
 	}
 	time.Sleep(e.engine.Lease)
 	for name, method := range methods {
-		if err := method(locks[name]); !errors.Is(err, holdfast.ErrLost) {
-			e.broken("the first call of any method after a pause longer than the lease reports the loss",
-				"%s: %v", name, err)
-		}
+		e.failsWith(method(locks[name]), holdfast.ErrLost, "the first call of any method after a pause longer than the lease reports the loss", name)
 	}
 	for _, c := range clients {
 		c.Resume()
@@ -214,12 +216,6 @@ func everyMethodLooksAtTheClock(e *env) {
 	for name, lock := range locks {
 		e.endedBy(lock, "a lock that was lost in a pause stays lost: "+name, expired...)
 	}
-}
-
-func pauseShorterThanTheLease(e *env) {
-	a := e.client()
-	e.needs(a.Pause != nil, "pause a client")
-	e.survives(e.hold(a), a.Pause, a.Resume, "a pause")
 }
 
 // pausePastTheDeadline resumes a client in the margin: its lease is over, and the engine's may still run.
@@ -289,23 +285,12 @@ func suspendIsNoticed(e *env) {
 	a.Jump(e.engine.Lease)
 	within := max(e.engine.Lease/2, 3*time.Second/2)
 	if e.engine.NeverExpires {
-		if e.closes(work, within) {
-			e.broken("a suspend ends no lock without a lease", "Err: %v", lock.Err())
-		}
+		e.brokenIf(e.closes(work, within), "a suspend ends no lock without a lease", "Err: %v", lock.Err())
 		return
 	}
 	const rule = "a suspend past the deadline ends the work within a second of the return, without a call"
-	if !e.closes(work, within) {
-		e.broken(rule, "the context is live %v later", within)
-	}
+	e.brokenIf(!e.closes(work, within), rule, "the context is live %v later", within)
 	e.endedBy(lock, rule, holdfast.ErrClockJump)
-}
-
-func breakIsReported(e *env) {
-	_, b, lock := e.held()
-	e.breaks(b, e.key)
-	e.ends(lock, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
-	e.holdWithin(e.patience(), b, e.key)
 }
 
 // verifyAsksTheEngine breaks a grant while nothing can notify its holder.
@@ -314,51 +299,33 @@ func verifyAsksTheEngine(e *env) {
 	a.Cut()
 	e.breaks(b, e.key)
 	a.Heal()
-	if err := lock.Verify(e.within(e.engine.Lease)); !errors.Is(err, holdfast.ErrLost) {
-		e.broken("Verify asks the engine and finds a loss that was not yet reported", "%v", err)
-	}
+	e.failsWith(lock.Verify(e.within(e.engine.Lease)), holdfast.ErrLost, "Verify asks the engine and finds a loss that was not yet reported")
 	e.endedBy(lock, "a loss that Verify finds ends the lock", append(expired, holdfast.ErrBroken)...)
 }
 
 func doEndsWithTheLock(e *env) {
 	const rule = "Do ends the ctx of its function when the lock ends, waits for it, and reports the loss"
 	a, b := e.client(), e.client()
-	running, ended := make(chan *holdfast.Lock, 1), make(chan struct{})
-	var cause error
-	result := make(chan error, 1)
-	go func() {
-		result <- a.Do(e.ctx, e.key, func(ctx context.Context, lock *holdfast.Lock) error {
+	running := make(chan *holdfast.Lock, 1)
+	result := later(func() error {
+		return a.Do(e.ctx, e.key, func(ctx context.Context, lock *holdfast.Lock) error {
 			running <- lock
 			<-ctx.Done()
-			cause = context.Cause(ctx)
-			close(ended)
-			return nil
+			return context.Cause(ctx)
 		})
-	}()
-	var lock *holdfast.Lock
-	select {
-	case lock = <-running:
-	case err := <-result:
-		e.broken("Do calls its function while it holds the lock", "it returned %v", err)
-	}
+	})
+	lock := receive(e, running, e.engine.Soon, rule, "the function was not called")
 	e.isHeld(b, e.key, ruleOne)
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, lock)
-		if isClosed(ended) {
-			e.broken(ruleForever, "the ctx of fn has ended")
-		}
+		e.brokenIf(len(result) > 0, ruleForever, "the ctx of the function has ended")
 		e.breaks(b, e.key)
 		a.Heal()
 	}
-	if !e.closes(ended, e.handOver()) {
-		e.broken(rule, "the ctx of fn goes on")
-	}
-	if !errors.Is(cause, holdfast.ErrLost) || !errors.Is(cause, lock.Err()) {
-		e.broken(rule, "the cause of ctx is %v, Err of the lock %v", cause, lock.Err())
-	}
+	e.ends(lock, e.handOver(), rule, holdfast.ErrLost)
+	time.Sleep(e.engine.Lease / 20)
 	a.Heal()
-	if err := receive(e, result, e.patience(), rule, "Do has not returned"); !errors.Is(err, holdfast.ErrLost) {
-		e.broken(rule, "Do returned %v", err)
-	}
+	err := e.result(result, e.patience(), rule)
+	e.brokenIf(!errors.Is(err, holdfast.ErrLost) || !errors.Is(err, lock.Err()), rule, "Do: %v, Err of the lock: %v", err, lock.Err())
 }

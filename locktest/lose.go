@@ -1,8 +1,8 @@
 package locktest
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,27 +30,28 @@ func (f Fate) String() string {
 	return [...]string{"a message", "a lost request", "a lost reply", "a late request", "a late reply"}[f]
 }
 
-var loseCases = []testCase{
+var loseCases = slices.Concat([]testCase{
 	{"G2_LateReplyRenewsNoLonger", lateReplyRenewsNoLonger},
 	{"G2_LateReplyGrantsNoLonger", lateReplyGrantsNoLonger},
 	{"G2_OtherRepliesRenewNothing", otherRepliesRenewNothing},
 	{"G2_PausedClientSendsNothing", pausedClientSendsNothing},
-	{"G6_AcquireLosesARequest", acquireLoses(LostRequest)},
-	{"G6_AcquireLosesAReply", acquireLoses(LostReply)},
-	{"G6_AcquireIsLate", acquireLoses(LateRequest)},
-	{"G6_GivingUpLosesARequest", givingUpLoses(LostRequest)},
-	{"G6_GivingUpLosesAReply", givingUpLoses(LostReply)},
-	{"G6_GivingUpIsLate", givingUpLoses(LateRequest)},
-	{"G10_ReleaseLosesARequest", releaseLoses(LostRequest)},
-	{"G10_ReleaseLosesAReply", releaseLoses(LostReply)},
-	{"G10_ReleaseIsLate", releaseLoses(LateRequest)},
+	{"G2_RepetitionGrantsNoLonger", repetitionGrantsNoLonger},
+}, fated("G6_Acquire", acquireLoses), fated("G6_GivingUp", givingUpLoses), fated("G6_GivingUpAndClosing", givingUpAndClosing)[1:],
+	fated("G10_Release", releaseLoses), fated("G10_Break", breakLoses), fated("G17_Ask", askLoses))
+
+// fated is a case for each fate of the messages of a call.
+func fated(name string, run func(*env, Fate)) []testCase {
+	return []testCase{
+		{name + "LosesARequest", func(e *env) { run(e, LostRequest) }},
+		{name + "LosesAReply", func(e *env) { run(e, LostReply) }},
+		{name + "IsLate", func(e *env) { run(e, LateRequest) }},
+	}
 }
 
 // mostMessages bounds how many messages of a step are lost, one after the other. Steps need fewer, but heartbeats count too.
 const mostMessages = 8
 
 func (e *env) needsLose(a *Client) {
-	e.Helper()
 	e.needs(a.Lose != nil, "lose single messages")
 }
 
@@ -71,7 +72,6 @@ func (a *Client) lose(n int, fate Fate) (met func() bool) {
 
 // losing runs a step for the first message that a client sends from the call of lose on, for the second, and so on.
 func (e *env) losing(a *Client, fate Fate, step func(what string, lose func())) {
-	e.Helper()
 	e.needsLose(a)
 	for n := 1; n <= mostMessages; n++ {
 		met := func() bool { return true }
@@ -101,76 +101,62 @@ func (e *env) arrived(sent time.Time, fate Fate) {
 
 // nothingIsLeft insists that a key is free for all once a message has had its fate.
 func (e *env) nothingIsLeft(sent time.Time, fate Fate, rule string) {
-	e.Helper()
 	e.arrived(sent, fate)
 	e.leavesNothing(e.key, max(0, time.Until(sent.Add(e.recovers(fate)))), rule)
 }
 
 // releaseInTime releases a lock whose release may lose a message.
 func (e *env) releaseInTime(lock *holdfast.Lock, what string) {
-	e.Helper()
-	if err := lock.Release(e.within(e.patience())); err != nil {
-		e.broken(ruleRetries, "%s: %v", what, err)
-	}
+	e.noError(lock.Release(e.within(e.patience())), ruleRetries, what)
 }
 
-func acquireLoses(fate Fate) func(e *env) {
-	return func(e *env) {
-		a, probe := e.client(), e.client()
-		e.losing(a, fate, func(what string, lose func()) {
-			lose()
-			sent := time.Now()
-			lock, err := a.Acquire(e.within(e.patience()), e.key)
-			if err != nil {
-				e.broken("what is lost is sent again", "%s: %v", what, err)
-				return
-			}
-			if took := time.Since(sent); took > e.engine.Lease*3/4 {
-				e.broken("nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
-			}
-			e.owns(lock, probe)
+func acquireLoses(e *env, fate Fate) {
+	a, probe := e.client(), e.client()
+	e.losing(a, fate, func(what string, lose func()) {
+		lose()
+		sent := time.Now()
+		lock, err := a.Acquire(e.within(e.patience()), e.key)
+		if err != nil {
+			e.broken("what is lost is sent again", "%s: %v", what, err)
+			return
+		}
+		took := time.Since(sent)
+		e.brokenIf(took > e.engine.Lease*3/4,
+			"nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
+		e.owns(lock, probe)
+		e.releaseInTime(lock, what)
+		a.Lose(nil) // what is sent from now on does not count
+		e.nothingIsLeft(sent, fate, what+" of an acquisition leaves nothing when its lock is released")
+	})
+}
+
+func givingUpLoses(e *env, fate Fate) {
+	a, b := e.client(), e.client()
+	e.losing(a, fate, func(what string, lose func()) {
+		lose()
+		sent := time.Now()
+		if lock, err := a.Acquire(e.within(e.engine.Soon/4), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
 			e.releaseInTime(lock, what)
-			a.Lose(nil) // what is sent from now on does not count
-			e.nothingIsLeft(sent, fate, what+" of an acquisition leaves nothing when its lock is released")
-		})
-	}
+		}
+		e.nothingIsLeft(sent, fate, what+" of an acquisition that gives up leaves nothing")
+		e.release(e.holdWithin(e.engine.Soon, b, e.key))
+	})
 }
 
-func givingUpLoses(fate Fate) func(e *env) {
-	return func(e *env) {
-		a, b := e.client(), e.client()
-		e.losing(a, fate, func(what string, lose func()) {
-			lose()
-			sent := time.Now()
-			if lock, err := a.Acquire(e.within(e.engine.Soon/4), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
-				e.releaseInTime(lock, what)
-			}
-			e.nothingIsLeft(sent, fate, what+" of an acquisition that gives up leaves nothing")
-			e.release(e.holdWithin(e.engine.Soon, b, e.key))
-		})
-	}
-}
-
-func releaseLoses(fate Fate) func(e *env) {
-	return func(e *env) {
-		a, b := e.client(), e.client()
-		e.losing(a, fate, func(what string, lose func()) {
-			lock := e.holdWithin(e.patience(), a, e.key)
-			lose()
-			sent := time.Now()
-			e.releaseInTime(lock, what)
-			a.Lose(nil) // what is sent from now on does not count
-			next := e.hold(b)
-			if err := next.Verify(e.soon()); err != nil {
-				e.broken("a release ends nobody else's lock", "%s: %v", what, err)
-			}
-			e.arrived(sent, fate)
-			if err := next.Verify(e.soon()); err != nil {
-				e.broken("nor when it arrives late", "%s: %v", what, err)
-			}
-			e.release(next)
-		})
-	}
+func releaseLoses(e *env, fate Fate) {
+	a, b := e.client(), e.client()
+	e.losing(a, fate, func(what string, lose func()) {
+		lock := e.holdWithin(e.patience(), a, e.key)
+		lose()
+		sent := time.Now()
+		e.releaseInTime(lock, what)
+		a.Lose(nil) // what is sent from now on does not count
+		next := e.hold(b)
+		e.noError(next.Verify(e.soon()), ruleSpares, what)
+		e.arrived(sent, fate)
+		e.noError(next.Verify(e.soon()), ruleSpares, what+", which has arrived")
+		e.release(next)
+	})
 }
 
 const ruleSending = "a lease runs from when what renewed it was sent, whenever its answer comes"
@@ -194,9 +180,8 @@ func lateReplyRenewsNoLonger(e *env) {
 		lock := e.holdWithin(e.patience(), a, e.key)
 		next := e.handsOver(lock, b, silence, ruleExpires, ruleSending)
 		e.endedBy(lock, ruleAlone, expired...)
-		if late := lock.Deadline().Sub(sent.Add(e.engine.Lease)); late > 0 {
-			e.broken(ruleSending, "message %d was the last to arrive: the Deadline was %v later than that", n, late)
-		}
+		late := lock.Deadline().Sub(sent.Add(e.engine.Lease))
+		e.brokenIf(late > 0, ruleSending, "message %d was the last to arrive: the Deadline was %v later than that", n, late)
 		a.Heal()
 		e.isLive(next, ruleOne)
 		e.release(next)
@@ -218,19 +203,14 @@ func lateReplyGrantsNoLonger(e *env) {
 			return last || isClosed(w.done)
 		})
 		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && last && !e.engine.NeverExpires {
-			if late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease)); late > 0 {
-				e.broken(ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
-			}
+			late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease))
+			e.brokenIf(late > 0, ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
 		}
 		w.cancel(nil)
 		a.Heal()
-		if !e.closes(w.done, e.engine.Soon) {
-			e.broken(ruleAtOnce, "message %d", n)
-		}
+		e.brokenIf(!e.closes(w.done, e.engine.Soon), ruleAtOnce, "message %d", n)
 		if w.err == nil {
-			if err := w.lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-				e.broken(ruleRetries, "%v", err)
-			}
+			e.mayFail(w.lock.Release(e.within(e.patience())), holdfast.ErrLost, ruleRetries)
 		}
 		e.leavesNothing(e.key, e.patience(), ruleNothing)
 		if !met() {
@@ -261,9 +241,7 @@ func otherRepliesRenewNothing(e *env) {
 	}
 	a.Heal()
 	if !isClosed(w.done) {
-		if err := lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken(ruleRetries, "%v", err)
-		}
+		e.mayFail(lock.Release(e.within(e.patience())), holdfast.ErrLost, ruleRetries)
 	}
 	next := w.granted(e.handOver(), ruleExpires)
 	if !<-known {
@@ -288,7 +266,5 @@ func pausedClientSendsNothing(e *env) {
 	time.Sleep(e.engine.Lease)
 	n := sent.Load()
 	a.Resume()
-	if n > 0 {
-		e.broken("an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
-	}
+	e.brokenIf(n > 0, "an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
 }

@@ -3,7 +3,6 @@ package locktest
 import (
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,6 +17,17 @@ const (
 type mode string
 
 var allModes = []mode{"w", "r", "1", "2", "3"}
+
+// sharedModes are those of holds that go together.
+var sharedModes = []mode{"r", "3"}
+
+// modes are those that the cases of all modes try.
+func (e *env) modes() []mode {
+	if !e.engine.Shares {
+		return []mode{"w"}
+	}
+	return append([]mode{"w"}, sharedModes...)
+}
 
 // limit is n for a permit of n, else 0.
 func (m mode) limit() int {
@@ -56,72 +66,69 @@ func (m mode) mayHold(ahead ...mode) bool {
 	return m.limit() == 0 || len(ahead) < m.limit()
 }
 
-// mix has workers acquire and release the key in many rounds, each time in the mode that choose returns, and checks which locks are live
-// together. It returns the greatest number of them.
-func (e *env) mix(rule string, clients []*Client, workers, rounds int, choose func(worker, round int) mode) (together int) {
-	e.Helper()
-	var grants atomic.Int32
+// A crowd are locks of a key that goroutines of a case hold. Whether they believe in them counts, not when they run.
+type crowd struct {
+	mu   sync.Mutex
+	in   map[*holdfast.Lock]bool
+	most int // so many were live at a time
+}
+
+// enter notes a lock that has been granted, until it is about to be released. Only locks that share with it may be live beside it.
+func (c *crowd) enter(e *env, rule string, lock *holdfast.Lock) (leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var sharing, excluded []holdfast.Token
+	for other := range c.in {
+		switch {
+		case other.Err() != nil:
+		case lock.Shared() && other.Shared() && other.Limit() == lock.Limit():
+			sharing = append(sharing, other.Token())
+		default:
+			excluded = append(excluded, other.Token())
+		}
+	}
+	if limit := lock.Limit(); limit > 0 && len(sharing) >= limit {
+		excluded = append(excluded, sharing...)
+	}
+	if len(excluded) > 0 && lock.Err() == nil { // asked last, so that all were live when this began
+		e.unexcused().Error(e.breach(rule, "while the lock with token %v was live, so were those with %v", lock.Token(), excluded))
+	}
+	c.most = max(c.most, len(sharing)+1)
+	if c.in == nil {
+		c.in = make(map[*holdfast.Lock]bool)
+	}
+	c.in[lock] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.in, lock)
+	}
+}
+
+// mix has workers of three clients acquire and release the key in many rounds, each time in the mode that choose returns, and checks
+// which locks are live together. It returns the greatest number of them.
+func (e *env) mix(rule string, workers, rounds int, choose func(worker, round int) mode) (together int) {
+	clients := []*Client{e.client(), e.client(), e.client()}
 	var inside crowd
 	var wg sync.WaitGroup
 	for i := range workers {
 		wg.Go(func() {
 			for round := range rounds {
-				c := clients[i%len(clients)]
-				lock, err := c.Acquire(e.within(time.Duration(workers)*e.patience()), e.key, choose(i, round).option())
+				lock, err := clients[i%3].Acquire(e.within(time.Duration(workers)*e.patience()), e.key, choose(i, round).option())
 				if err != nil {
-					e.Errorf("%s: Acquire: %v", e.rule, err)
+					e.Error(e.breach(ruleServed, "Acquire: %v", err))
 					return
 				}
 				leave := inside.enter(e, rule, lock)
-				grants.Add(1)
 				time.Sleep(time.Millisecond)
 				leave()
-				if err := lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
+				if !e.lets(lock) {
 					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if got := int(grants.Load()); got != workers*rounds && !e.Failed() {
-		e.broken(ruleServed, "%d grants, want %d", got, workers*rounds)
-	}
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	return inside.most
-}
-
-// otherModesExclude tries each mode while each mode is held.
-func otherModesExclude(e *env) {
-	a, b := e.client(), e.client()
-	for _, have := range allModes {
-		lock := e.hold(a, have.option())
-		for _, want := range allModes {
-			if want.mayHold(have) {
-				e.release(e.takes(b, e.key, ruleFewer, want.option()))
-				continue
-			}
-			held := e.isHeld(b, e.key, ruleModes, want.option()).Holder
-			if got := modeOf(held.Shared, held.Limit); got != have {
-				e.broken("a HeldError has the mode of the holders", "a try of %s beside %s was told of %s", want, have, got)
-			}
-		}
-		e.isLive(lock, "a refused try changes nothing")
-		e.release(lock)
-	}
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-// reclaimsAnyMode asks for the key in another mode than the previous incarnation, and reclaims it.
-func reclaimsAnyMode(e *env) {
-	a, b := e.client(), e.client()
-	for i, have := range allModes {
-		old := e.hold(a, have.option(), holdfast.WithOwner("worker"))
-		e.watches(a)
-		want := allModes[(i+2)%len(allModes)]
-		lock := e.hold(b, append(reclaim(), want.option())...)
-		e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed, holdfast.ErrBroken)
-		e.newer(lock.Token(), old.Token(), "the next grant has a greater token")
-		e.release(lock)
-	}
 }

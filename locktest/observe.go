@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -14,43 +13,39 @@ var observeCases = []testCase{
 	{"G14_EachHolderIsTold", eachHolderIsTold},
 	{"G14_NoWaiterIsTold", noWaiterIsTold},
 	{"G14_ExpiryIsTold", expiryIsTold},
-	{"G14_LastStateIsTold", lastStateIsTold},
 	{"G14_GoesOnOverOutages", goesOnOverOutages},
-	{"G14_GoesOnOverSessions", goesOnOverSessions},
-	{"G14_ManyObserveTogether", manyObserveTogether},
-	{"G14_EndsWithCtx", observeEndsWithCtx},
-	{"G14_EndsWithClose", observeEndsWithClose},
-	{"G14_LeavesNothing", observeLeavesNothing},
+	{"G14_Ends", observeEnds},
 }
 
 const (
-	rulePresent  = "the first state told is the present one"
-	ruleEach     = "each change of the holder is told"
-	ruleNobody   = "that nobody holds the key is told"
-	ruleHolder   = "only a holder is told, never somebody who waits"
-	ruleLast     = "the last state is always told"
-	ruleStale    = "the last state is told again with Stale during an outage, and without it after that, also if nothing has changed"
-	ruleGoesOn   = "Observe goes on over outages and the ends of sessions"
-	ruleTogether = "each of many who observe a key is told, whatever the others do"
-	ruleEnds     = "Observe ends in one pair with an empty Info and the error"
+	rulePresent = "the first state told is the present one"
+	ruleEach    = "each change of the holder is told"
+	ruleNobody  = "that nobody holds the key is told"
+	ruleHolder  = "only a holder is told, never somebody who waits"
+	ruleLast    = "the last state is always told"
+	ruleStale   = "the last state is told again with Stale during an outage, and without it after that, also if nothing has changed"
+	ruleGoesOn  = "Observe goes on over outages and the ends of sessions"
+	ruleEnds    = "Observe ends in one pair with an empty Info and the error"
 )
 
+// presentStateFirst begins to observe a key that is free, and one that is held. No observer leaves anything.
 func presentStateFirst(e *env) {
 	a, b := e.client(), e.client()
-	free := e.observe(b, nil)
-	free.free(rulePresent)
-	lock := e.mine(a, holdfast.WithData([]byte("my address")))
-	free.holds(lock, ruleEach)
+	for range a.Observe(e.soon(), e.key) {
+		break
+	}
+	o := e.observe(b, nil)
+	o.free(rulePresent)
+	e.leavesNothing(e.key, e.engine.Soon, "an observer leaves nothing in the engine")
+	lock := e.takes(a, e.key, "an observer keeps no other client from the key", own(), holdfast.WithData([]byte("my address")))
+	o.holds(lock, ruleEach)
 	// A client that observes already knows; one that begins to asks.
 	for _, c := range []*Client{a, b} {
-		first := e.observe(c, nil)
+		first := e.observe(c, func(holdfast.Info) { e.isHeld(c, e.key, ruleOne) }) // the body may call the client
 		info, want := first.holds(lock, rulePresent), e.inspect(c)
-		if !alike(info, want) || info.Lease != want.Lease || !info.QueuedAt.Equal(want.QueuedAt) {
-			e.broken("what is told is what Inspect tells", "%+v, want %+v", info, want)
-		}
-		if told := first.all(); len(told) != 1 {
-			e.broken(rulePresent, "%+v", told)
-		}
+		e.brokenIf(!alike(info, want) || info.Lease != want.Lease || !info.QueuedAt.Equal(want.QueuedAt),
+			"what is told is what Inspect tells", "%+v, want %+v", info, want)
+		e.brokenIf(len(first.all()) != 1, rulePresent, "%+v", first.all())
 	}
 }
 
@@ -66,14 +61,10 @@ func eachHolderIsTold(e *env) {
 			o.free(ruleNobody)
 		}
 	}
-	if told := o.all(); len(told) != 13 {
-		e.broken(ruleEach, "6 holders and nobody between them: %+v", told)
-	}
+	e.brokenIf(len(o.all()) != 13, ruleEach, "6 holders and nobody between them: %+v", o.all())
 	lock := e.mine(a)
 	info := o.holds(lock, ruleEach)
-	if err := c.Break(e.soon(), info); err != nil {
-		e.broken("Break takes what Observe tells", "%v", err)
-	}
+	e.noError(c.Break(e.soon(), info), "Break takes what Observe tells")
 	o.last("the end of a grant that was broken is told", func(i holdfast.Info) bool { return !i.Held })
 }
 
@@ -92,9 +83,7 @@ func noWaiterIsTold(e *env) {
 	gone.fails(e.engine.Soon, "Acquire returns when its ctx ends")
 	e.settle()
 	for _, o := range []*observer{o, late} {
-		if told := o.all(); len(told) != 1 {
-			e.broken(ruleHolder, "%+v; the holder is %+v", told, e.inspect(a))
-		}
+		e.brokenIf(len(o.all()) != 1, ruleHolder, "%+v; the holder is %+v", o.all(), e.inspect(a))
 	}
 	e.release(lock)
 	lock = next.granted(e.handOver(), "a waiter is granted the key")
@@ -125,35 +114,6 @@ func expiryIsTold(e *env) {
 	o.holds(e.mine(b), ruleEach)
 }
 
-func lastStateIsTold(e *env) {
-	a, b, c := e.client(), e.client(), e.client()
-	slow := e.observe(c, func(holdfast.Info) { time.Sleep(e.engine.Lease / 100) })
-	fast := e.observe(c, nil)
-	own := e.observe(a, nil)
-	granted := map[holdfast.Token]bool{}
-	for range 20 {
-		for _, client := range []*Client{a, b} {
-			lock := e.mine(client)
-			granted[lock.Token()] = true
-			e.release(lock)
-		}
-	}
-	lock := e.mine(b)
-	granted[lock.Token()] = true
-	for _, o := range []*observer{slow, fast, own} {
-		o.holds(lock, ruleLast)
-	}
-	e.release(lock)
-	for _, o := range []*observer{slow, fast, own} {
-		o.free(ruleLast)
-		for _, info := range o.all() {
-			if info.Held && !granted[info.Token] {
-				e.broken(ruleHolder, "nobody has had this grant: %+v", info)
-			}
-		}
-	}
-}
-
 func goesOnOverOutages(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.mine(a)
@@ -181,29 +141,13 @@ func goesOnOverOutages(e *env) {
 		b.Heal()
 		o.holds(lock, ruleGoesOn)
 		for _, info := range o.all()[told:] {
-			if !info.Stale && info.Token == before.Token() && info.Owner == before.Owner() {
-				e.broken(ruleStale, "the state before the outage is told as a new one: %+v", info)
-			}
+			e.brokenIf(!info.Stale && info.Token == before.Token() && info.Owner == before.Owner(),
+				ruleStale, "the state before the outage is told as a new one: %+v", info)
 		}
 	}
-	b.Cut()
-	e.release(lock)
-	b.Heal()
-	o.free(ruleGoesOn)
-}
-
-func goesOnOverSessions(e *env) {
-	a, b := e.client(), e.client()
-	own := e.holdKey(b, e.prefix+"own")
-	lock := e.mine(a)
-	o := e.observe(b, nil)
-	o.holds(lock, rulePresent)
-	b.Cut()
-	if b.Expire != nil {
-		b.Expire()
-	} else if !e.engine.NeverExpires {
-		e.ends(own, e.engine.Lease+e.engine.Soon, "a holder that is cut off loses its lock", expired...)
-		time.Sleep(e.engine.Late)
+	b.dies()
+	if b.Expire == nil && !e.engine.NeverExpires {
+		time.Sleep(e.engine.Lease + e.engine.Late)
 	}
 	b.Heal()
 	e.settle()
@@ -211,101 +155,36 @@ func goesOnOverSessions(e *env) {
 	e.release(lock)
 	o.free(ruleGoesOn)
 	o.holds(e.mine(a), ruleGoesOn)
-	if told := slices.CompactFunc(slices.Clone(o.all()), alike); len(told) != 3 { // Stale or not
-		e.broken(ruleGoesOn, "%+v", told)
-	}
 }
 
-func manyObserveTogether(e *env) {
-	const n = 50
+// observeEnds ends loops by their ctx, in an outage as well, and by the Close of their client in the body of one of them.
+func observeEnds(e *env) {
 	a, b := e.client(), e.client()
-	hang, stuck := make(chan struct{}), make(chan struct{}, n)
-	defer close(hang)
-	e.observe(b, func(holdfast.Info) { stuck <- struct{}{}; <-hang })
-	receive(e, stuck, e.engine.Soon, rulePresent, "nothing")
-	var all []*observer
-	join := func() {
-		for range n / 2 {
-			all = append(all, e.observe(b, nil))
-		}
-	}
-	join()
-	for _, o := range all {
-		o.free(rulePresent)
-	}
 	lock := e.mine(a)
-	join()
-	for _, o := range all {
-		o.holds(lock, ruleTogether)
+	ended := func(c *Client) {
+		n := 0
+		for info, err := range c.Observe(e.done(), e.key) {
+			n++
+			e.brokenIf(!errors.Is(err, context.Canceled) || info.Key != "", ruleEnds, "ctx had ended before: %+v, %v", info, err)
+		}
+		e.brokenIf(n != 1, ruleEnds, "ctx had ended before: %d pairs", n)
 	}
-	for _, o := range all[:n-1] {
-		o.stop()
-		o.ends(e.engine.Soon, context.Canceled)
-	}
-	e.release(lock)
-	all[n-1].free(ruleTogether)
-	all[n-1].stop()
-	all[n-1].ends(e.engine.Soon, context.Canceled)
-	again := e.observe(b, nil)
-	again.holds(e.mine(a), ruleTogether)
-}
-
-func observeEndsWithCtx(e *env) {
-	a := e.client()
-	e.release(e.hold(a))
-	o := e.observe(a, nil)
-	o.free(rulePresent)
+	o := e.observe(b, nil)
+	o.holds(lock, rulePresent)
 	o.stop()
 	o.ends(e.engine.Soon, context.Canceled)
-	n := 0
-	for info, err := range a.Observe(e.within(0), e.key) {
-		if n++; !errors.Is(err, context.DeadlineExceeded) || info.Key != "" {
-			e.broken(ruleEnds, "ctx had ended before: %+v, %v", info, err)
-		}
-	}
-	if n != 1 {
-		e.broken(ruleEnds, "ctx had ended before: %d pairs", n)
-	}
-	a.Cut()
-	cut := e.observe(a, nil)
+	ended(b)
+	b.Cut()
+	cut := e.observe(b, nil)
 	e.settle()
 	cut.stop()
 	cut.ends(e.engine.Soon, context.Canceled)
-	for range a.Observe(e.within(e.engine.Soon), e.key) { // the error is the only pair
-		return
-	}
-	e.broken(ruleEnds, "a client that is cut off: no pair")
-}
-
-func observeEndsWithClose(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.mine(a)
+	ended(b)
+	b.Heal()
 	idle := e.observe(b, nil)
 	idle.holds(lock, rulePresent)
 	closing := e.observe(b, func(holdfast.Info) { e.close(b) })
 	idle.ends(e.patience(), holdfast.ErrClosed)
 	closing.ends(e.patience(), holdfast.ErrClosed)
 	e.observe(b, nil).ends(e.engine.Soon, holdfast.ErrClosed)
-}
-
-func observeLeavesNothing(e *env) {
-	a, b := e.client(), e.client()
-	for range a.Observe(e.soon(), e.key) {
-		break
-	}
-	e.leavesNothing(e.key, e.engine.Soon, "who observes a key leaves nothing in the engine")
-	o := e.observe(a, nil)
-	o.free(rulePresent)
-	lock := e.takes(b, e.key, "who observes a key is in nobody's way")
-	for info, err := range a.Observe(e.soon(), e.key) {
-		if err != nil {
-			e.broken(rulePresent, "%v", err)
-		}
-		if info.Held {
-			e.isHeld(a, e.key, ruleOne) // the body may call the client
-			break
-		}
-	}
-	e.release(lock)
-	e.leavesNothing(e.key, e.engine.Soon, "who observes a key leaves nothing in the engine")
 }

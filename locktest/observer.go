@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +28,10 @@ type observer struct {
 
 // observe observes the key of the case until the case ends. each, if not nil, is called by the loop's body.
 func (e *env) observe(c *Client, each func(holdfast.Info)) *observer {
+	return e.observing(func(ctx context.Context) iter.Seq2[holdfast.Info, error] { return c.Observe(ctx, e.key) }, each)
+}
+
+func (e *env) observing(states func(context.Context) iter.Seq2[holdfast.Info, error], each func(holdfast.Info)) *observer {
 	ctx, cancel := context.WithCancel(e.ctx)
 	o := &observer{e: e, ended: make(chan struct{}), stop: cancel}
 	e.Cleanup(func() {
@@ -34,7 +40,7 @@ func (e *env) observe(c *Client, each func(holdfast.Info)) *observer {
 	})
 	go func() {
 		defer close(o.ended)
-		for info, err := range c.Observe(ctx, e.key) {
+		for info, err := range states(ctx) {
 			o.add(info, err)
 			if each != nil && err == nil {
 				each(info)
@@ -79,25 +85,23 @@ func (o *observer) add(info holdfast.Info, err error) {
 	o.told = append(o.told, info)
 }
 
-// alike reports whether two infos tell the same of the holder.
+// alike reports whether two infos tell the same of the holders.
 func alike(a, b holdfast.Info) bool {
-	return a.Held == b.Held && a.Owner == b.Owner && a.Token == b.Token && a.Grant == b.Grant && bytes.Equal(a.Data, b.Data)
+	return a.Held == b.Held && slices.EqualFunc(slices.Collect(a.Each()), slices.Collect(b.Each()), func(a, b holdfast.Info) bool {
+		return a.Owner == b.Owner && a.Token == b.Token && a.Grant == b.Grant && bytes.Equal(a.Data, b.Data)
+	})
 }
 
 // all returns what was told so far.
 func (o *observer) all() []holdfast.Info {
-	o.e.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.bad != "" {
-		o.e.broken("what is told is a state of the key, none is told twice in a row, and tokens rise", "%s", o.bad)
-	}
+	o.e.brokenIf(o.bad != "", "what is told is a state of the key, none is told twice in a row, and tokens rise", "%s", o.bad)
 	return o.told
 }
 
 // last insists that the state told last becomes one for which a condition holds.
 func (o *observer) last(rule string, cond func(holdfast.Info) bool) holdfast.Info {
-	o.e.Helper()
 	var told []holdfast.Info
 	if !o.e.eventually(o.e.patience(), func() bool {
 		told = o.all()
@@ -110,23 +114,19 @@ func (o *observer) last(rule string, cond func(holdfast.Info) bool) holdfast.Inf
 
 // stale insists that all that was told after the first n states is a lock, with Stale.
 func (o *observer) stale(lock *holdfast.Lock, n int) {
-	o.e.Helper()
 	for _, info := range o.all()[n:] {
-		if !info.Stale || info.Token != lock.Token() || info.Owner != lock.Owner() {
-			o.e.broken(ruleStale, "a client that is cut off was told %+v", info)
-		}
+		o.e.brokenIf(!info.Stale || info.Token != lock.Token() || info.Owner != lock.Owner(),
+			ruleStale, "a client that is cut off was told %+v", info)
 	}
 }
 
 // free insists that it is told that nobody holds the key.
 func (o *observer) free(rule string) {
-	o.e.Helper()
 	o.last(rule, func(i holdfast.Info) bool { return !i.Held && !i.Stale })
 }
 
 // holds insists that a lock is told of.
 func (o *observer) holds(lock *holdfast.Lock, rule string) holdfast.Info {
-	o.e.Helper()
 	return o.last(rule, func(i holdfast.Info) bool {
 		return i.Held && !i.Stale && i.Token == lock.Token() && i.Owner == lock.Owner()
 	})
@@ -135,7 +135,6 @@ func (o *observer) holds(lock *holdfast.Lock, rule string) holdfast.Info {
 // mine acquires the key of the case under an owner name of its own: where there are no tokens,
 // nothing else tells two locks of a client apart.
 func (e *env) mine(c *Client, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
 	return e.hold(c, append(opts, own())...)
 }
 
@@ -143,12 +142,7 @@ func own() holdfast.Option { return holdfast.WithOwner(rand.Text()) }
 
 // ends insists that the loop ends within d, in an error.
 func (o *observer) ends(d time.Duration, want error) {
-	o.e.Helper()
-	if !o.e.closes(o.ended, d) {
-		o.e.broken(ruleEnds, "the loop goes on after %v", d)
-	}
+	o.e.brokenIf(!o.e.closes(o.ended, d), ruleEnds, "the loop goes on after %v", d)
 	o.all()
-	if !errors.Is(o.err, want) {
-		o.e.broken(ruleEnds, "%v, want %v", o.err, want)
-	}
+	o.e.brokenIf(!errors.Is(o.err, want), ruleEnds, "%v, want %v", o.err, want)
 }

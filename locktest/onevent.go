@@ -2,8 +2,6 @@ package locktest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,11 +9,9 @@ import (
 )
 
 var onEventCases = []testCase{
-	{"G9_OnEventReportsAcquisitions", eventsReportAcquisitions},
+	{"G9_OnEventReportsHolds", eventsReportHolds},
 	{"G9_OnEventReportsPlaces", eventsReportPlaces},
-	{"G9_OnEventReportsEnds", eventsReportEnds},
 	{"G9_OnEventReportsHeartbeats", eventsReportHeartbeats},
-	{"G9_OnEventReportsTheConnection", eventsReportTheConnection},
 	{"G9_OnEventDelaysNothing", onEventDelaysNothing},
 }
 
@@ -31,83 +27,85 @@ const (
 
 // An attempt is a call that OnEvent must report.
 type attempt struct {
-	call   string
-	want   holdfast.Event // Started
-	lock   *holdfast.Lock
-	err    error
-	lasted time.Duration // the time around it
+	call          string
+	want          holdfast.Event // Started
+	lock          *holdfast.Lock
+	err           error
+	granted, over time.Time // after the call, and after the end of the lock
+	lasted        time.Duration
 }
 
-func eventsReportAcquisitions(e *env) {
+// eventsReportHolds makes calls of each kind, and ends what is granted in each way.
+func eventsReportHolds(e *env) {
 	a, l := e.watched()
 	other := e.client()
 	taken, free, giveUp := e.prefix+"taken", e.prefix+"free", e.engine.Lease/20
 	e.holdKey(other, taken)
-	var attempts []attempt
-	try := func(call, key, owner string, wait bool, f func() (*holdfast.Lock, error)) *holdfast.Lock {
+	var attempts []*attempt
+	try := func(call, key, owner string, wait bool, f func() (*holdfast.Lock, error)) *attempt {
 		began := time.Now()
-		lock, err := f()
-		attempts = append(attempts, attempt{
-			call, holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}, lock, err, time.Since(began),
-		})
-		return lock
+		tried := &attempt{call: call, want: holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}}
+		tried.lock, tried.err = f()
+		tried.granted, tried.lasted = time.Now(), time.Since(began)
+		attempts = append(attempts, tried)
+		return tried
 	}
-	try("Acquire", e.key, "somebody", true, func() (*holdfast.Lock, error) {
-		return a.Acquire(e.soon(), e.key, holdfast.WithOwner("somebody"))
-	})
-	try("TryAcquire of a held key", taken, a.Owner(), false, func() (*holdfast.Lock, error) {
-		return a.TryAcquire(e.soon(), taken)
-	})
-	try("Acquire with a ctx that ends", taken, a.Owner(), true, func() (*holdfast.Lock, error) {
+	for way, end := range e.ways(a, other) {
+		tried := try("Acquire", e.prefix+way, "somebody", true, func() (*holdfast.Lock, error) {
+			return a.Acquire(e.soon(), e.prefix+way, holdfast.WithOwner("somebody"))
+		})
+		e.noError(tried.err, ruleFree)
+		time.Sleep(e.engine.Lease / 50)
+		end(tried.lock)
+		tried.over = time.Now()
+	}
+	try("TryAcquire of a held key", taken, a.Owner(), false, func() (*holdfast.Lock, error) { return a.TryAcquire(e.soon(), taken) })
+	late := try("Acquire with a ctx that ends", taken, a.Owner(), true, func() (*holdfast.Lock, error) {
 		ctx, cancel := context.WithCancel(e.within(e.patience()))
 		go func() {
 			defer cancel()
-			if e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Started)) == 3 }) {
+			if e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Started)) == len(attempts)+1 }) {
 				time.Sleep(giveUp)
 			}
 		}()
 		return a.Acquire(ctx, taken)
 	})
-	try("AcquireAny", "", a.Owner(), false, func() (*holdfast.Lock, error) {
-		return a.AcquireAny(e.soon(), []string{taken, free})
-	})
+	try("AcquireAny", "", a.Owner(), false, func() (*holdfast.Lock, error) { return a.AcquireAny(e.soon(), []string{taken, free}) })
 	try("AcquireAny with WithWait", "", a.Owner(), true, func() (*holdfast.Lock, error) {
 		return a.AcquireAny(e.within(e.patience()), []string{taken}, holdfast.WithWait(giveUp))
 	})
 	for _, key := range []string{"", taken} { // neither begins
-		done, cancel := context.WithCancel(e.ctx)
-		cancel()
-		if _, err := a.Acquire(done, key); err == nil {
-			e.broken(ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
-		}
+		e.brokenIf(failed(a.Acquire(e.done(), key)) == nil, ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
 	}
 	e.closed(a, l)
 
-	starts, ends := l.of(holdfast.Started), l.of(outcomes...)
-	if len(starts) != len(attempts) || len(ends) != len(attempts) {
-		e.broken(ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, ends)
+	starts, outs, ends := l.of(holdfast.Started), l.of(outcomes...), make(map[uint64]holdfast.Event)
+	for _, event := range l.of(endings...) {
+		ends[event.ID] = event
 	}
+	e.brokenIf(len(starts) != len(attempts) || len(outs) != len(attempts), ruleAcquisition, "%d calls: %+v and %+v", len(attempts), starts, outs)
 	for i, a := range attempts {
-		began, ended := starts[i], ends[i]
+		began, out := starts[i], outs[i]
 		a.want.ID, a.want.Time, a.want.Seq = began.ID, began.Time, began.Seq
-		if began != a.want {
-			e.broken(ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
-		}
+		e.brokenIf(began != a.want, ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
 		want := a.want
-		want.Kind, want.Seq, want.Time = holdfast.Failed, ended.Seq, ended.Time
-		want.Took, want.Err = ended.Time.Sub(began.Time), a.err
+		want.Kind, want.Seq, want.Time = holdfast.Failed, out.Seq, out.Time
+		want.Took, want.Err = out.Time.Sub(began.Time), a.err
 		if a.lock != nil {
 			want.Kind, want.Key, want.Token = holdfast.Granted, a.lock.Key(), a.lock.Token()
+			e.ending(ends[began.ID], a)
 		}
-		if ended != want {
-			e.broken(ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
-		}
-		if ended.Took < 0 || ended.Took > a.lasted {
-			e.broken(ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
-		}
+		e.brokenIf(out != want || out.Took < 0 || out.Took > a.lasted, ruleAcquisition, "%s: %+v, want %+v within %v", a.call, out, want, a.lasted)
+		e.brokenIf(a == late && out.Took < giveUp, ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, out.Took)
 	}
-	if took := ends[2].Took; took < giveUp {
-		e.broken(ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, took)
+}
+
+// ending checks how the end of a hold was reported.
+func (e *env) ending(end holdfast.Event, a *attempt) {
+	e.brokenIf(end.Key != a.lock.Key() || end.Owner != a.lock.Owner() || end.Token != a.lock.Token() || end.Err != a.lock.Err(),
+		ruleEnding, "%+v; the lock: %q, %v, %v", end, a.lock.Owner(), a.lock.Token(), a.lock.Err())
+	if held := a.over.Sub(a.granted); !a.over.IsZero() { // the others end with Close
+		e.brokenIf(end.Took < e.engine.Lease/50 || end.Took > held+a.lasted, ruleEnding, "held for %v: %+v", held, end)
 	}
 }
 
@@ -119,15 +117,10 @@ func eventsReportPlaces(e *env) {
 	lock := e.hold(holder)
 	var waiters []*waiter
 	for i := range n {
-		w := e.waitKey(a, e.key, func(lock *holdfast.Lock) {
-			if err := lock.Release(e.soon()); err != nil {
-				e.Errorf("%s: Release: %v", e.rule, err)
-			}
-		})
+		w := e.waitKey(a, e.key, func(lock *holdfast.Lock) { e.lets(lock) })
 		waiters = append(waiters, w.waits(holder, e.key, i+1))
-		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }) {
-			e.broken(rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))
-		}
+		e.brokenIf(e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }),
+			rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))
 	}
 	e.release(lock)
 	for _, w := range waiters {
@@ -136,9 +129,7 @@ func eventsReportPlaces(e *env) {
 	e.closed(a, l)
 	places := l.of(holdfast.Queued)
 	if !e.engine.Ordered {
-		if len(places) > 0 {
-			e.broken(rulePlace, "there is no queue; reported: %+v", places)
-		}
+		e.brokenIf(len(places) > 0, rulePlace, "there is no queue; reported: %+v", places)
 		return
 	}
 	first := make(map[uint64]bool)
@@ -156,52 +147,7 @@ func eventsReportPlaces(e *env) {
 			}
 		}
 	}
-	if len(first) != n {
-		e.broken(rulePlace, "%d waited; reported: %+v", n, places)
-	}
-}
-
-func eventsReportEnds(e *env) {
-	probe := e.client()
-	a, l := e.watched()
-	type hold struct {
-		lock        *holdfast.Lock
-		least, most time.Duration
-	}
-	holds := make(map[string]hold)
-	for name, end := range e.ways(a, probe) {
-		before := time.Now()
-		lock := e.holdKey(a, e.prefix+name, holdfast.WithOwner("owner of "+name))
-		granted := time.Now()
-		time.Sleep(e.engine.Lease / 50)
-		ending := time.Now()
-		end(lock)
-		holds[lock.Key()] = hold{lock, ending.Sub(granted), time.Since(before)}
-	}
-	left := e.holdKey(a, e.prefix+"left to Close")
-	holds[left.Key()] = hold{left, 0, e.patience()}
-	e.closed(a, l)
-	for _, ending := range l.of(endings...) {
-		h, ok := holds[ending.Key]
-		if !ok {
-			e.broken(ruleEnding, "more than once, or of no hold: %+v", ending)
-		}
-		delete(holds, ending.Key)
-		err := h.lock.Err()
-		if ending.Owner != h.lock.Owner() || ending.Token != h.lock.Token() || ending.Err != err {
-			e.broken(ruleEnding, "%+v; the lock: %q, %v, %v", ending, h.lock.Owner(), h.lock.Token(), err)
-		}
-		var lost *holdfast.LostError
-		if errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)) {
-			e.broken(ruleEnding, "a lock that was broken is reported without its cause: %v", ending.Err)
-		}
-		if ending.Took < h.least || ending.Took > h.most {
-			e.broken(ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Took)
-		}
-	}
-	if len(holds) > 0 {
-		e.broken(ruleEnding, "not reported: %+v; reported: %+v", holds, l.of(endings...))
-	}
+	e.brokenIf(len(first) != n, rulePlace, "%d waited; reported: %+v", n, places)
 }
 
 // eventsReportHeartbeats checks those of a client that holds two locks for a lease and is then cut off.
@@ -214,9 +160,8 @@ func eventsReportHeartbeats(e *env) {
 		e.isLive(lock, "a lease that is renewed does not end")
 	}
 	for _, key := range keys {
-		if !e.eventually(e.engine.Soon, func() bool { return beats(l, key, false) > 1 }) {
-			e.broken(ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, l.of(holdfast.Heartbeat))
-		}
+		e.brokenIf(!e.eventually(e.engine.Soon, func() bool { return beats(l, key, false) > 1 }),
+			ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, l.of(holdfast.Heartbeat))
 	}
 	a.Cut()
 	cut := time.Now()
@@ -235,17 +180,13 @@ func eventsReportHeartbeats(e *env) {
 	e.closed(a, l)
 	for _, h := range l.of(holdfast.Heartbeat) {
 		sent := h.Time.Add(-h.Took)
-		if !slices.Contains(keys, h.Key) || h.Took < 0 {
-			e.broken(ruleHeartbeat, "%+v; they are for %q", h, keys)
-		}
-		if h.Err == nil && sent.After(cut) && h.Time.Before(healed) {
-			e.broken(ruleHeartbeat, "a heartbeat sent while the client was cut off renewed the lease: %+v", h)
-		}
+		e.brokenIf(!slices.Contains(keys, h.Key) || h.Took < 0, ruleHeartbeat, "%+v; they are for %q", h, keys)
+		e.brokenIf(h.Err == nil && sent.After(cut) && h.Time.Before(healed),
+			ruleHeartbeat, "a heartbeat sent while the client was cut off renewed the lease: %+v", h)
 	}
 	for _, key := range keys {
-		if beats(l, key, true) == 0 {
-			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, l.of(holdfast.Heartbeat))
-		}
+		e.brokenIf(beats(l, key, true) == 0,
+			ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, l.of(holdfast.Heartbeat))
 	}
 }
 
@@ -259,66 +200,27 @@ func beats(l *eventLog, key string, failed bool) (n int) {
 	return n
 }
 
-func eventsReportTheConnection(e *env) {
-	a, l := e.watched()
-	events := a.Events()
-	defer events.Close()
-	var want []bool
-	for i := range 2 {
-		e.holdKey(a, fmt.Sprintf("%s%d", e.prefix, i)) // some engines notice by their heartbeats
-		e.next(events.Ready(), e.patience(), ruleState)
-		a.Cut()
-		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
-		want = append(want, true, false)
-		a.Heal()
-		if !e.eventually(e.patience(), func() bool { return len(l.of(connections...)) > len(want) }) {
-			e.broken(ruleConnection, "healed; reported: %+v", l.of(connections...))
-		}
-	}
-	e.closed(a, l)
-	var got []bool
-	for _, c := range l.of(connections...) {
-		got = append(got, c.Kind == holdfast.Ready)
-	}
-	if want = append(want, true); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
-		e.broken(ruleConnection, "reported: %v, want %v", got, want)
-	}
-}
-
 // onEventDelaysNothing acquires and releases locks while OnEvent does not return.
 func onEventDelaysNothing(e *env) {
 	const n = 10
-	l := &eventLog{}
-	goOn := make(chan struct{})
+	l, goOn := &eventLog{}, make(chan struct{})
 	a := e.clientWith(ClientOptions{OnEvent: func(event holdfast.Event) {
 		if event.Kind == holdfast.Granted {
 			<-goOn
 		}
 		l.note(event)
 	}})
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		for range n {
-			lock, err := a.Acquire(e.within(e.patience()), e.key)
-			if err == nil {
-				err = lock.Release(e.within(e.patience()))
-			}
-			if err != nil {
-				e.Errorf("%s: %v", e.rule, err)
-				return
-			}
+	for range n {
+		lock, err := a.Acquire(e.within(e.patience()), e.key)
+		if err != nil || lock.Release(e.within(e.patience())) != nil {
+			close(goOn)
+			e.broken(ruleEventBlocks, "Acquire: %v", err)
 		}
-	}()
-	inTime := e.closes(finished, e.patience())
+	}
 	early := len(l.of(outcomes...))
 	close(goOn)
-	<-finished
-	if !inTime || early > 0 {
-		e.broken(ruleEventBlocks, "after %v: all done: %v; %d events came early", e.patience(), inTime, early)
-	}
+	e.brokenIf(early > 0, ruleEventBlocks, "%d events came early", early)
 	e.closed(a, l)
-	if got := len(l.of(endings...)); got != n {
-		e.broken(ruleEnding, "%d holds, %d ends reported", n, got)
-	}
+	got := len(l.of(endings...))
+	e.brokenIf(got != n, ruleEnding, "%d holds, %d ends reported", n, got)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,78 +14,60 @@ import (
 
 var orderCases = []testCase{
 	{"G7_Order", order},
-	{"G7_GivingUpKeepsTheOrder", givingUpKeepsTheOrder},
 	{"G7_ALostWaiterBlocksNobody", aLostWaiterBlocksNobody},
-	{"G7_InspectShowsTheQueue", inspectShowsTheQueue},
 	{"G7_NobodyStarves", nobodyStarves},
 	{fairSharesName, fairShares},
 	{"G7_AcquireAnyTakesTheFirstFree", acquireAnyTakesTheFirstFree},
-	{"G7_AcquireAnyShuffles", acquireAnyShuffles},
 }
 
-// line has n clients wait, one after the other, who release at once. The result grows as they are served.
-func (e *env) line(holder *Client, n int) (waiters []*waiter, served func() []int) {
-	e.Helper()
-	var mu sync.Mutex
-	var order []int
-	for i := range n {
-		w := e.waitKey(e.client(), e.key, func(lock *holdfast.Lock) {
-			mu.Lock()
-			order = append(order, i)
-			mu.Unlock()
-			if err := lock.Release(e.soon()); err != nil {
-				e.Errorf("%s: Release: %v", e.rule, err)
-			}
-		})
-		waiters = append(waiters, w.waits(holder, e.key, i+1))
-	}
-	return waiters, func() []int {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(order)
-	}
+// order has waiters served, and then others of which some give up.
+func order(e *env) {
+	e.serves(5)
+	e.serves(5, 0, 2)
 }
 
-// inOrder insists on the order of service, if the engine promises one, or else that all are served.
-func (e *env) inOrder(got, want []int) {
-	e.Helper()
-	if e.engine.Ordered {
-		if !slices.Equal(got, want) {
-			e.broken("first come, first served", "served %v, want %v", got, want)
-		}
-		return
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		e.broken("every waiter is served in the end", "served %v, want %v in any order", got, want)
-	}
-}
-
-func order(e *env) { e.serves(5) }
-
-func givingUpKeepsTheOrder(e *env) { e.serves(5, 0, 2) }
-
-// serves has n clients wait, of whom some give up, and insists that the others are served in order.
+// serves has n clients wait, of which some give up, and insists that the others are served: in order, if the engine promises that.
 func (e *env) serves(n int, quits ...int) {
 	a := e.client()
 	lock := e.hold(a)
-	waiters, served := e.line(a, n)
-	for _, i := range quits {
-		waiters[i].gone(holdfast.ErrHeld)
+	var mu sync.Mutex
+	var served []int
+	var waiters []*waiter
+	for i := range n {
+		w := e.waitKey(e.client(), e.key, func(lock *holdfast.Lock) {
+			mu.Lock()
+			served = append(served, i)
+			mu.Unlock()
+			e.lets(lock)
+		}, holdfast.WithOwner(fmt.Sprint("owner", i)))
+		waiters = append(waiters, w.waits(a, e.key, i+1))
 	}
-	if e.engine.Ordered {
-		e.queued(a, e.key, n-len(quits))
-	}
-	e.release(lock)
-	var stayed []int
+	var stay []int
+	var owners []string
 	for i, w := range waiters {
-		if !slices.Contains(quits, i) {
-			w.granted(e.patience(), "every waiter is served in the end; one that gave up blocks nobody")
-			stayed = append(stayed, i)
+		if slices.Contains(quits, i) {
+			w.gone(holdfast.ErrHeld)
+		} else {
+			stay, owners = append(stay, i), append(owners, fmt.Sprint("owner", i))
 		}
 	}
-	e.inOrder(served(), stayed)
-	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+	if !e.engine.Ordered {
+		owners = nil
+	}
+	got := e.queued(a, e.key, len(stay))
+	e.brokenIf(!slices.Equal(got, owners), "Inspect says who waits, the next one first, if there is a queue", "%q, want %q", got, owners)
+	for info, err := range a.List(e.soon(), e.key) {
+		e.brokenIf(err != nil || info.Owner != a.Owner() || len(info.Queue) != len(owners), "List and Inspect agree", "%+v, %v", info, err)
+	}
+	e.release(lock)
+	for _, i := range stay {
+		waiters[i].granted(e.patience(), ruleServed)
+	}
+	if !e.engine.Ordered {
+		slices.Sort(served)
+	}
+	e.brokenIf(!slices.Equal(served, stay), "first come, first served, if there is a queue", "served %v, want %v", served, stay)
+	e.leavesNothing(e.key, e.engine.Soon, ruleFree)
 }
 
 // compete has n clients that want the key again as soon as they have released it, until ctx ends: then clients is done. Each
@@ -106,8 +89,7 @@ func (e *env) compete(ctx context.Context, n int, hold func(), note func(client 
 				note(i)
 				mu.Unlock()
 				hold()
-				if err := lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
+				if !e.lets(lock) {
 					return
 				}
 			}
@@ -141,10 +123,8 @@ func nobodyStarves(e *env) {
 	})
 	stop()
 	clients.Wait()
-	if !served {
-		e.broken("every waiter gets its turn, though others want the key again and again",
-			"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, patience*e.patience(), had, turns)
-	}
+	e.brokenIf(!served, "every waiter gets its turn, though others want the key again and again",
+		"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, patience*e.patience(), had, turns)
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }
 
@@ -153,42 +133,13 @@ func aLostWaiterBlocksNobody(e *env) {
 	lock := e.hold(a)
 	lost := e.wait(b).waits(a, e.key, 1)
 	next := e.wait(c).waits(a, e.key, 2)
-	b.Cut()
-	if b.Expire != nil {
-		b.Expire()
-	}
+	b.dies()
 	e.release(lock)
 	e.release(next.granted(e.handOver(), "a waiter whose session ended blocks nobody"))
 	lost.stillWaits("a waiter that is cut off goes on waiting")
 	b.Heal()
 	e.release(lost.granted(e.patience(), "a waiter whose session ended joins the queue again"))
 	e.leavesNothing(e.key, e.handOver(), ruleNothing)
-}
-
-func inspectShowsTheQueue(e *env) {
-	a := e.client()
-	lock := e.hold(a, holdfast.WithOwner("holder"))
-	if !e.engine.Ordered {
-		info, err := a.Inspect(e.soon(), e.key)
-		if err != nil || len(info.Queue) != 0 {
-			e.broken("an engine without order shows no queue", "%+v, %v", info.Queue, err)
-		}
-		return
-	}
-	var want []string
-	for i := range 3 {
-		want = append(want, fmt.Sprint("owner", i))
-		e.wait(e.client(), holdfast.WithOwner(want[i]), holdfast.WithData([]byte(want[i]))).waits(a, e.key, i+1)
-	}
-	if got := e.queued(a, e.key, 3); !slices.Equal(got, want) {
-		e.broken("Inspect says who waits, the next one first", "%q, want %q", got, want)
-	}
-	for info, err := range a.List(e.soon(), e.key) {
-		if err != nil || info.Owner != "holder" || len(info.Queue) != 3 {
-			e.broken("List and Inspect agree", "%+v, %v", info, err)
-		}
-	}
-	e.release(lock)
 }
 
 func acquireAnyTakesTheFirstFree(e *env) {
@@ -198,35 +149,47 @@ func acquireAnyTakesTheFirstFree(e *env) {
 	first := e.holdKey(a, keys[0])
 	for _, want := range keys[1:] {
 		lock, err := b.AcquireAny(e.soon(), keys)
-		if err != nil || lock.Key() != want {
-			e.broken(rule, "%v, %v; want %q", lock, err, want)
-		}
+		e.brokenIf(err != nil || lock.Key() != want, rule, "%v, %v; want %q", lock, err, want)
 		e.isHeld(a, want, ruleOne)
 	}
-	if lock, err := b.AcquireAny(e.soon(), keys); !errors.Is(err, holdfast.ErrHeld) {
-		e.broken(rule, "with all keys held: %v, %v", lock, err)
+	_, err := b.AcquireAny(e.soon(), keys)
+	e.failsWith(err, holdfast.ErrHeld, rule)
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Delay: func(failed int) (time.Duration, bool) {
+		if failed == 10 { // it has looked at all keys by then
+			cancel()
+		}
+		return time.Millisecond, true
+	}}))
+	e.brokenIf(!errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld), ruleSays, "AcquireAny: %v", err)
+	for _, key := range keys {
+		e.queued(a, key, 0) // AcquireAny never joins a queue
 	}
 	time.AfterFunc(e.engine.Lease/10, func() { first.Release(e.within(e.engine.Soon)) })
 	lock, err := b.AcquireAny(e.within(e.patience()), keys, holdfast.WithWait(e.patience()))
-	if err != nil || lock.Key() != keys[0] {
-		e.broken("AcquireAny makes further passes while WithWait lasts", "%v, %v", lock, err)
-	}
+	e.brokenIf(err != nil || lock.Key() != keys[0], "AcquireAny makes further passes while WithWait lasts", "%v, %v", lock, err)
 }
 
-func acquireAnyShuffles(e *env) {
-	a := e.client()
-	keys := e.keys(8)
-	seen := make(map[string]bool)
-	for range 40 { // the odds of a single key are 1 to 8^39
-		lock, err := a.AcquireAny(e.soon(), keys, holdfast.WithRandomOrder())
-		if err != nil {
-			e.broken("AcquireAny takes a free key", "%v", err)
-		}
-		seen[lock.Key()] = true
-		e.release(lock)
-		if len(seen) > 1 {
-			return
-		}
+// fairShares has a name, since it needs more time than others.
+const fairSharesName = "G7_FairShares"
+
+// fairFor is for how many leases fairShares watches: hours, for leases as they are in use.
+const fairFor = 400
+
+// fairShares has clients that want the key again as soon as they have released it, for hours. It is only for virtual time.
+func fairShares(e *env) {
+	e.needs(e.engine.Bubble != nil, "let hours pass")
+	ctx := e.within(fairFor * e.engine.Lease)
+	had := make([]int, 3)
+	var holds atomic.Int64
+	hold := func() { // not in step with the polls of an engine that has some
+		lengths := [...]time.Duration{17, 29, 23, 37}
+		time.Sleep(e.engine.Lease * lengths[holds.Add(1)%int64(len(lengths))] / 101)
 	}
-	e.broken("AcquireAny shuffles if asked to", "it took the same one of %d free keys 40 times", len(keys))
+	_, clients := e.compete(ctx, len(had), hold, func(i int) { had[i]++ })
+	clients.Wait()
+	e.brokenIf(slices.Min(had)*10 < slices.Max(had)*3,
+		"in the long run, clients that want a key equally often have it so: three tenths of the most at least", "%v times", had)
+	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }

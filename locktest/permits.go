@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -15,92 +14,43 @@ var permitCases = sharing([]testCase{
 	{"G20_AnyHolderLetsTheNextIn", anyHolderLetsTheNextIn},
 	{"G20_TryIsExact", tryIsExact},
 	{"G20_OtherModesExclude", otherModesExclude},
-	{"G20_GivingUpKeepsThePermits", givingUpKeepsThePermits},
-	{"G20_AllHoldersTold", allPermitsTold},
-	{"G20_ReclaimsAPermit", reclaimsAPermit},
-	{"G20_ReclaimsAnyMode", reclaimsAnyMode},
 })
 
-const (
-	ruleMost  = "at most n hold a semaphore of n at a time"
-	ruleFewer = "n can hold a semaphore of n at a time"
-	ruleNext  = "a permit that is given back, or lost, goes to the next"
-)
-
-// permits takes n permits of a semaphore of n, which is free, and insists that there are no more.
-func (e *env) permits(clients []*Client, n int) []*holdfast.Lock {
-	e.Helper()
-	limit := holdfast.WithLimit(n)
-	var locks []*holdfast.Lock
-	for i := range n {
-		locks = append(locks, e.takes(clients[i%len(clients)], e.key, ruleFewer, limit))
-	}
-	for _, c := range clients {
-		e.isHeld(c, e.key, ruleMost, limit)
-	}
-	e.areLive(locks, ruleFewer)
-	return locks
-}
-
-// allPermits insists that n permits can be had within the patience of the case, and gives them back.
-func (e *env) allPermits(clients []*Client, n int, after string) {
-	e.Helper()
-	var locks []*holdfast.Lock
-	for i := range n {
-		lock, err := clients[i%len(clients)].Acquire(e.within(e.patience()), e.key, holdfast.WithLimit(n))
-		if err != nil {
-			e.broken("no permit is lost", "after %s only %d of %d could be had: %v", after, i, n, err)
-		}
-		locks = append(locks, lock)
-	}
-	for _, c := range clients {
-		e.isHeld(c, e.key, ruleMost, holdfast.WithLimit(n))
-	}
-	for _, lock := range locks {
-		e.release(lock)
-	}
-}
-
 func neverMoreNeverFewer(e *env) {
-	const n, rounds = 3, 5
-	clients := []*Client{e.client(), e.client()}
-	for _, lock := range e.permits(clients, n) {
-		if !lock.Shared() || lock.Limit() != n {
-			e.broken("a permit says of how many it is", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
-		}
-		e.release(lock)
+	e.mix(ruleMost, 9, 5, func(int, int) mode { return "3" })
+	e.all3(e.client(), e.client())
+}
+
+// all3 insists that all permits of 3 can be had in the end, and gives them back.
+func (e *env) all3(clients ...*Client) {
+	var locks []*holdfast.Lock
+	for i := range 3 {
+		locks = append(locks, e.holdWithin(e.patience(), clients[i%len(clients)], e.key, holdfast.WithLimit(3)))
 	}
-	e.mix(ruleMost, clients, 3*n, rounds, func(int, int) mode { return "3" })
-	e.allPermits(clients, n, "many rounds")
+	for _, c := range clients {
+		e.isHeld(c, e.key, ruleMost, holdfast.WithLimit(3))
+	}
+	e.release(locks...)
 }
 
 func anyHolderLetsTheNextIn(e *env) {
-	const n = 3
-	clients := []*Client{e.client(), e.client(), e.client()}
-	waits, probe := e.client(), e.client()
-	for which := range n {
+	clients, waits, probe := e.clients(3), e.client(), e.client()
+	for which := range 3 {
 		for _, how := range []string{"release", "break", "loss"} {
 			if how == "loss" && (e.engine.NeverExpires || which != 1) {
 				continue
 			}
-			locks := e.permits(clients, n)
-			w := e.wait(waits, holdfast.WithLimit(n)).waits(probe, e.key, 1)
+			locks := e.share("3", clients)
+			w := e.wait(waits, holdfast.WithLimit(3)).waits(probe, e.key, 1)
 			switch how {
 			case "release":
 				e.release(locks[which])
 			case "break":
-				for grant := range e.inspect(probe).Each() {
-					if grant.Token == locks[which].Token() && grant.Owner == locks[which].Owner() {
-						if err := probe.Break(e.soon(), grant); err != nil {
-							e.broken("Break ends the permit that it is given", "%v", err)
-						}
-						break
-					}
-				}
+				e.noError(probe.Break(e.soon(), e.grantOf(probe, locks[which])), "Break ends the permit that it is given")
 			case "loss":
 				clients[which].Cut()
 			}
-			next := w.granted(e.handOver()+e.engine.Lease, fmt.Sprintf("%s (%s of number %d of %d)", ruleNext, how, which+1, n))
+			next := w.granted(e.handOver()+e.engine.Lease, fmt.Sprintf("%s (%s of number %d of 3)", ruleNext, how, which+1))
 			if locks[which].Err() == nil && how != "break" {
 				e.refuted(ruleFirst, "the permit has gone to the next, and its holder believes to have it")
 			}
@@ -112,9 +62,7 @@ func anyHolderLetsTheNextIn(e *env) {
 					e.release(lock)
 				}
 			}
-			if !e.closes(locks[which].Done(), e.engine.Notice) {
-				e.broken("a permit that was broken ends", "Err: %v", locks[which].Err())
-			}
+			e.brokenIf(!e.closes(locks[which].Done(), e.engine.Notice), "a permit that was broken ends", "it has not")
 			e.leavesNothing(e.key, e.patience(), ruleNothing)
 		}
 	}
@@ -141,10 +89,9 @@ func tryIsExact(e *env) {
 			})
 		}
 		wg.Wait()
-		if got := got.Load(); got != n {
-			e.broken("a try succeeds if a permit is free, whoever tries at the same time, and only then",
-				"%d of %d tries got one of %d permits", got, tries, n)
-		}
+		had := got.Load()
+		e.brokenIf(had != n, "a try succeeds if a permit is free, even if others try at the same time, and only then",
+			"%d of %d tries got one of %d permits", had, tries, n)
 		for _, lock := range locks {
 			if lock != nil {
 				e.release(lock)
@@ -153,83 +100,22 @@ func tryIsExact(e *env) {
 	}
 }
 
-func givingUpKeepsThePermits(e *env) {
-	const n = 2
-	a, b, lost := e.client(), e.client(), e.client()
-	clients := []*Client{a, b}
-	for i := range 8 {
-		locks := e.permits(clients, n)
-		var waiting []*waiter
-		for j := range 4 {
-			waiting = append(waiting, e.wait(clients[j%2], holdfast.WithLimit(n)))
-		}
-		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
-		for _, w := range waiting {
-			go w.cancel(nil)
-		}
-		for _, lock := range locks {
-			e.release(lock)
-		}
-		for _, w := range waiting {
-			if !e.closes(w.done, e.engine.Soon) {
-				e.broken(ruleAtOnce, "round %d", i)
+// otherModesExclude tries each mode while each mode is held.
+func otherModesExclude(e *env) {
+	a, b := e.client(), e.client()
+	for _, have := range allModes {
+		lock := e.hold(a, have.option())
+		for _, want := range allModes {
+			if want.mayHold(have) {
+				e.release(e.takes(b, e.key, ruleFewer, want.option()))
+				continue
 			}
-			if w.err == nil {
-				e.isLive(w.lock, "a grant that Acquire returns is valid")
-				e.release(w.lock)
-			}
+			held := e.isHeld(b, e.key, ruleModes, want.option()).Holder
+			got := modeOf(held.Shared, held.Limit)
+			e.brokenIf(got != have, "a HeldError has the mode of the holders", "a try of %s beside %s was told of %s", want, have, got)
 		}
-		e.allPermits(clients, n, "giving up")
-		e.leavesNothing(e.key, e.patience(), ruleNothing)
-	}
-	locks := e.permits(clients, n)
-	w := e.wait(lost, holdfast.WithLimit(n)).waits(a, e.key, 1)
-	lost.Cut()
-	if lost.Expire != nil {
-		lost.Expire()
-	}
-	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
-	for _, lock := range locks {
+		e.isLive(lock, "a refused try changes nothing")
 		e.release(lock)
 	}
-	e.allPermits(clients, n, "the loss of a waiter")
-	lost.Heal()
-	e.settle()
-	e.allPermits(clients, n, "the return of a waiter that had given up")
-}
-
-func allPermitsTold(e *env) {
-	const n = 3
-	a, b := e.client(), e.client()
-	locks := e.permits([]*Client{a, b}, n)
-	e.release(locks[1])
-	locks[1] = locks[2]
-	info := e.inspect(b)
-	if !info.Held || !info.Shared || info.Limit != n || len(info.Holders) != 2 {
-		e.broken(ruleAll, "%+v", info)
-	}
-	i := 0
-	for grant := range info.Each() {
-		if grant.Token != locks[i].Token() || grant.Owner != locks[i].Owner() || grant.Limit != n {
-			e.broken(ruleAll, "%+v, want token %v of %q", grant, locks[i].Token(), locks[i].Owner())
-		}
-		i++
-	}
-	e.release(locks[0])
-	e.release(locks[1])
-}
-
-func reclaimsAPermit(e *env) {
-	a, b, c := e.client(), e.client(), e.client()
-	limit := holdfast.WithLimit(2)
-	old := e.takes(a, e.key, ruleFewer, limit, holdfast.WithOwner("worker"))
-	other := e.takes(c, e.key, ruleFewer, limit)
-	e.watches(a)
-	lock := e.hold(b, append(reclaim(), limit)...)
-	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
-	e.isLive(other, ruleSpares)
-	e.isHeld(c, e.key, ruleMost, limit)
-	e.release(lock)
-	e.release(other)
-	e.allPermits([]*Client{a, b}, 2, "a reclaim")
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }

@@ -56,7 +56,6 @@ func entitled(line []*entrant) (all []*entrant) {
 
 // step performs the next step.
 func (s *schedule) step(word string) {
-	s.Helper()
 	s.steps = append(s.steps, word)
 	if number, ok := strings.CutPrefix(word, "-"); ok {
 		s.end(slices.IndexFunc(s.line, func(r *entrant) bool { return strconv.Itoa(r.number) == number }))
@@ -69,14 +68,11 @@ func (s *schedule) step(word string) {
 
 // end ends the i-th request of the line.
 func (s *schedule) end(i int) {
-	s.Helper()
 	r := s.line[i]
 	s.line = slices.Delete(s.line, i, i+1)
 	if !isClosed(r.done) {
 		r.cancel(nil)
-		if !s.closes(r.done, s.engine.Soon) {
-			s.broken(ruleAtOnce, "after %q", s.steps)
-		}
+		s.brokenIf(!s.closes(r.done, s.engine.Soon), ruleAtOnce, "after %q", s.steps)
 	}
 	if r.err == nil {
 		s.release(r.lock)
@@ -86,7 +82,6 @@ func (s *schedule) end(i int) {
 // check insists that the requests hold the key that are entitled to it, and that the queue has the others. On an engine without order
 // it insists that no requests hold the key that exclude each other.
 func (s *schedule) check() {
-	s.Helper()
 	holders := func() []*entrant {
 		return slices.DeleteFunc(slices.Clone(s.line), func(r *entrant) bool { return !r.holds() })
 	}
@@ -95,9 +90,9 @@ func (s *schedule) check() {
 		s.queued(s.clients[0], s.key, len(s.line)-len(want))
 		info, err := s.clients[0].Inspect(s.soon(), s.key)
 		for i, w := range info.Queue {
-			if got := modeOf(w.Shared, w.Limit); err != nil || got != s.line[len(want)+i].mode {
-				s.broken("Inspect gives the mode that each waiter wants", "after %q, number %d: %s, %v", s.steps, i+1, got, err)
-			}
+			got := modeOf(w.Shared, w.Limit)
+			s.brokenIf(err != nil || got != s.line[len(want)+i].mode,
+				"Inspect gives the mode that each waiter wants", "after %q, number %d: %s, %v", s.steps, i+1, got, err)
 		}
 	}
 	s.settle()
@@ -105,9 +100,7 @@ func (s *schedule) check() {
 	if !s.engine.Ordered {
 		want = entitled(got)
 	}
-	if !slices.Equal(got, want) {
-		s.broken(ruleModes, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))
-	}
+	s.brokenIf(!slices.Equal(got, want), ruleModes, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))
 	for _, r := range got {
 		s.isLive(r.lock, ruleOthers)
 	}
@@ -123,7 +116,6 @@ func numbers(requests []*entrant) string {
 
 // drain ends each holder, and insists that each waiter becomes one.
 func (s *schedule) drain() {
-	s.Helper()
 	for len(s.line) > 0 {
 		i := -1
 		if !s.eventually(s.patience(), func() bool { i = slices.IndexFunc(s.line, (*entrant).holds); return i >= 0 }) {
@@ -137,7 +129,6 @@ func (s *schedule) drain() {
 
 // play performs schedules.
 func (e *env) play(texts ...string) {
-	e.Helper()
 	for i, s := range e.schedules(len(texts)) {
 		for word := range strings.FieldsSeq(texts[i]) {
 			s.step(word)

@@ -3,23 +3,17 @@ package locktest
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-var reclaimCases = slices.Concat([]testCase{
+var reclaimCases = []testCase{
 	{"G13_ReclaimsAtOnce", reclaimsAtOnce},
 	{"G13_ReclaimsFromTheDead", reclaimsFromTheDead},
 	{"G13_ReclaimsPlaces", reclaimsPlaces},
 	{"G13_TakesItsTurn", takesItsTurn},
-	{"G13_SparesStrangers", sparesStrangers},
-	{"G13_SparesTheSameClient", sparesTheSameClient},
-}, sharing([]testCase{
-	{"G13_ReclaimsEachOfMany", reclaimsEachOfMany},
-	{"G13_ReclaimsBeforeItWaits", reclaimsBeforeItWaits},
-}))
+	{"G13_SparesOthers", sparesOthers},
+}
 
 const ruleReclaim = "WithReclaim ends the holds of other clients under the same owner name"
 
@@ -27,15 +21,38 @@ func reclaim() []holdfast.Option {
 	return []holdfast.Option{holdfast.WithOwner("worker"), holdfast.WithReclaim()}
 }
 
+// reclaimsAtOnce asks for the key in the mode of the previous incarnation, or another, and reclaims each of its holds.
 func reclaimsAtOnce(e *env) {
-	a, b := e.client(), e.client()
-	old := e.hold(a, holdfast.WithOwner("worker"))
-	e.watches(a)
-	lock := e.hold(b, reclaim()...)
-	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
-	e.isLive(lock, ruleReclaim)
-	e.newer(lock.Token(), old.Token(), "the next grant has a greater token")
-	e.release(lock)
+	a, b, c := e.client(), e.client(), e.client()
+	changes := [][2]mode{{"w", "w"}}
+	if e.engine.Shares {
+		changes = append(changes, [][2]mode{{"r", "r"}, {"2", "2"}, {"w", "1"}, {"r", "2"}, {"1", "3"}, {"2", "w"}, {"3", "r"}}...)
+	}
+	for _, change := range changes {
+		have, want := change[0], change[1]
+		var strangers, old []*holdfast.Lock
+		if want.mayHold(have) {
+			strangers = append(strangers, e.hold(c, have.option()))
+		}
+		for n := map[mode]int{"r": 12}[have]; len(old) < max(1, n); {
+			old = append(old, e.hold(a, have.option(), holdfast.WithOwner("worker")))
+		}
+		e.watches(a)
+		lock := e.hold(b, append(reclaim(), want.option())...)
+		causes := []error{holdfast.ErrReclaimed}
+		if have != want {
+			causes = append(causes, holdfast.ErrBroken)
+		}
+		for _, k := range old {
+			e.ends(k, e.engine.Notice, ruleReclaim, causes...)
+		}
+		e.newer(lock.Token(), old[0].Token(), "the next grant has a greater token")
+		e.areLive(append(strangers, lock), ruleSpares)
+		if have == "2" && want == "2" {
+			e.isHeld(c, e.key, ruleMost, want.option())
+		}
+		e.release(append(strangers, lock)...)
+	}
 	e.release(e.takes(a, e.key, "WithReclaim takes a free key like any other call", reclaim()...))
 }
 
@@ -45,13 +62,9 @@ func reclaimsFromTheDead(e *env) {
 	old := e.hold(a, holdfast.WithOwner("worker"))
 	a.Cut()
 	lock, err := b.TryAcquire(e.within(e.engine.Lease/2), e.key, reclaim()...)
-	if err != nil {
-		e.broken(ruleReclaim+", without waiting for a dead lease", "%v", err)
-	}
+	e.noError(err, ruleReclaim+", without waiting for a dead lease")
 	if e.engine.NeverExpires {
-		if err := old.Err(); err != nil {
-			e.broken(ruleForever, "nothing has reached it, and Err is %v", err)
-		}
+		e.noError(old.Err(), ruleForever, "nothing has reached it, and Err is")
 		a.Heal()
 	}
 	e.ends(old, e.handOver(), "a reclaimed lock ends by its holder's own clock, if nothing reaches the holder",
@@ -68,9 +81,7 @@ func reclaimsPlaces(e *env) {
 	young := e.wait(b, reclaim()...)
 	if e.engine.Ordered {
 		err := old.fails(e.engine.Soon, "WithReclaim removes contenders under the same owner name from the queue")
-		if !errors.Is(err, holdfast.ErrReclaimed) {
-			e.broken("a contender that was reclaimed fails with ErrReclaimed", "%v", err)
-		}
+		e.brokenIf(!errors.Is(err, holdfast.ErrReclaimed), "a contender that was reclaimed fails with ErrReclaimed", "%v", err)
 		e.queued(c, e.key, 1)
 	}
 	e.release(lock)
@@ -82,53 +93,38 @@ func reclaimsPlaces(e *env) {
 	e.leavesNothing(e.key, e.handOver(), ruleNothing)
 }
 
-// takesItsTurn reclaims a hold that others wait for.
+// takesItsTurn reclaims a hold that a writer waits for.
 func takesItsTurn(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
-	old := e.hold(a, holdfast.WithOwner("worker"))
-	e.watches(a)
-	waits := e.wait(c).waits(c, e.key, 1)
-	young := e.wait(b, reclaim()...)
-	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
-	if !e.engine.Ordered {
-		e.release(young.granted(e.patience(), "without a queue, WithReclaim holds the key at once"))
-		e.release(waits.granted(e.patience(), "every waiter is served in the end"))
-		return
+	for _, m := range e.modes() {
+		old := e.hold(a, m.option(), holdfast.WithOwner("worker"))
+		e.watches(a)
+		writer := e.wait(c).waits(c, e.key, 1)
+		young := e.wait(b, append(reclaim(), m.option())...)
+		causes := []error{holdfast.ErrReclaimed}
+		if m != "w" {
+			causes = append(causes, holdfast.ErrBroken)
+		}
+		e.ends(old, e.engine.Notice, ruleReclaim+", also if the request has to wait for others", causes...)
+		e.inTurn(writer, young)
 	}
-	lock := waits.granted(e.engine.Soon, "with a queue, earlier contenders are served first")
-	young.stillWaits(ruleOne)
-	e.isLive(lock, ruleSpares)
-	e.release(lock)
-	e.release(young.granted(e.engine.Soon, "with a queue, WithReclaim takes its turn"))
 }
 
-func sparesStrangers(e *env) {
-	a, b := e.client(), e.client()
-	stranger := e.hold(a, holdfast.WithOwner("worker2"))
+// sparesOthers reclaims keys that are held under another owner name, or by the same client.
+func sparesOthers(e *env) {
+	const rule = "WithReclaim ends no hold under another owner name, of the same client, or of another key"
+	a, b, lock := e.held(holdfast.WithOwner("worker"))
 	same := e.holdKey(a, e.prefix+"another key", holdfast.WithOwner("worker"))
-	_, err := b.TryAcquire(e.soon(), e.key, reclaim()...)
-	var held *holdfast.HeldError
-	if !errors.As(err, &held) || held.Holder.Owner != "worker2" {
-		e.broken("WithReclaim touches no hold under another owner name", "%v", err)
-	}
-	e.isLive(stranger, "WithReclaim touches no hold under another owner name")
-	e.isLive(same, "WithReclaim touches no other key")
-}
-
-func sparesTheSameClient(e *env) {
-	const rule = "a live hold of the same client is never reclaimed"
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithOwner("worker"))
-	if _, err := a.Acquire(e.soon(), e.key, reclaim()...); !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
-		e.broken(rule, "Acquire: %v, want ErrHeld, at once", err)
-	}
-	if _, err := a.AcquireAny(e.soon(), []string{e.key}, reclaim()...); !errors.Is(err, holdfast.ErrHeld) {
-		e.broken(rule, "AcquireAny: %v, want ErrHeld", err)
-	}
+	_, err := a.Acquire(e.soon(), e.key, reclaim()...)
+	e.brokenIf(!errors.Is(err, holdfast.ErrHeld) || errors.Is(err, context.DeadlineExceeded), rule, "Acquire: %v, want ErrHeld, at once", err)
+	e.failsWith(failed(a.AcquireAny(e.soon(), []string{e.key}, reclaim()...)), holdfast.ErrHeld, rule, "AcquireAny")
+	err = failed(b.TryAcquire(e.soon(), e.key, holdfast.WithOwner("worker2"), holdfast.WithReclaim()))
+	e.failsWith(err, holdfast.ErrHeld, rule, "by another owner")
 	e.isLive(lock, rule)
-	e.isHeld(b, e.key, ruleOne)
 	e.release(lock)
 	e.release(e.hold(a, reclaim()...))
+	e.release(e.hold(b, reclaim()...))
+	e.isLive(same, rule)
 
 	stranger := e.hold(b)
 	first := e.wait(a, holdfast.WithOwner("worker")).waits(b, e.key, 1)
@@ -140,52 +136,4 @@ func sparesTheSameClient(e *env) {
 	}
 	e.release(first.granted(e.engine.Soon, "a contender of the same client is never reclaimed"))
 	e.release(second.granted(e.engine.Soon, "WithReclaim takes its turn"))
-}
-
-// reclaimsEachOfMany reclaims what one of those who share a key has several times.
-func reclaimsEachOfMany(e *env) {
-	a, b, c := e.client(), e.client(), e.client()
-	stranger := e.reader(c)
-	var old []*holdfast.Lock
-	for range 12 {
-		old = append(old, e.reader(a, holdfast.WithOwner("worker")))
-	}
-	e.watches(a)
-	lock := e.reader(b, reclaim()...)
-	for _, k := range old {
-		e.ends(k, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
-	}
-	e.areLive([]*holdfast.Lock{stranger, lock}, ruleSpares)
-	e.release(stranger)
-	e.release(lock)
-}
-
-// reclaimsBeforeItWaits reclaims a hold that a writer waits for, to share the key as before.
-func reclaimsBeforeItWaits(e *env) {
-	const rule = ruleReclaim + ", also if it has to wait for others"
-	causes := []error{holdfast.ErrReclaimed, holdfast.ErrBroken}
-	a, b, c := e.client(), e.client(), e.client()
-	old := e.reader(a, holdfast.WithOwner("worker"))
-	e.watches(a)
-	writer := e.wait(c).waits(a, e.key, 1)
-	young := e.wait(b, append(reclaim(), holdfast.WithShared())...)
-	e.ends(old, e.engine.Notice, rule, causes...)
-	if e.engine.Ordered {
-		e.release(writer.granted(e.engine.Soon, "with a queue, earlier contenders are served first"))
-		e.release(young.granted(e.engine.Soon, "with a queue, WithReclaim takes its turn"))
-		return
-	}
-	var served sync.WaitGroup
-	for _, w := range []*waiter{writer, young} { // in whichever order
-		served.Go(func() {
-			if e.closes(w.done, e.patience()) && w.err == nil {
-				if err := w.lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
-				}
-			}
-		})
-	}
-	served.Wait()
-	writer.granted(0, "every waiter is served in the end")
-	young.granted(0, "every waiter is served in the end")
 }

@@ -67,7 +67,7 @@ const lease = 10 * time.Second
 
 // newEngine returns a correct engine, except for what the fault changes.
 func newEngine(l fault) Engine {
-	e := Engine{
+	return Engine{
 		Start:  func(testing.TB) Harness { return &harness{store: memlock.NewStore(), fault: l} },
 		Bubble: synctest.Test,
 		Lease:  lease,
@@ -76,10 +76,6 @@ func newEngine(l fault) Engine {
 		Shares:  true,
 		Unknown: []string{"LastHeard"},
 	}
-	if l.set != nil {
-		l.set(&e)
-	}
-	return e
 }
 
 type harness struct {
@@ -88,9 +84,6 @@ type harness struct {
 }
 
 func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
-	if h.fault.onEvent != nil && o.OnEvent != nil {
-		o.OnEvent = h.fault.onEvent(o.OnEvent)
-	}
 	c, err := memlock.New(&memlock.Options{
 		Store: h.store, Lease: lease, Owner: o.Owner, OnEvent: o.OnEvent, Wrap: h.fault.engine,
 	})

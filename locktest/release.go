@@ -1,9 +1,9 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,10 +13,8 @@ import (
 var releaseCases = []testCase{
 	{"G10_ConfirmedMeansFree", confirmedMeansFree},
 	{"G10_HolderFirst", releaseHolderFirst},
-	{"G10_CtxDoneAlready", ctxDoneAlready},
 	{"G10_PendingWhileCut", pendingWhileCut},
 	{"G10_TwiceAndFromAnywhere", twiceAndFromAnywhere},
-	{"G10_AfterTheEnd", releaseAfterTheEnd},
 	{"G10_ReleaseOfWhatIsGone", releaseOfWhatIsGone},
 	{"G10_LateReleaseSparesTheSuccessor", lateReleaseSparesTheSuccessor},
 	{"G10_BreakSparesTheSuccessor", breakSparesTheSuccessor},
@@ -31,32 +29,21 @@ func confirmedMeansFree(e *env) {
 		lock := e.hold([]*Client{a, b}[i%2])
 		e.release(lock)
 		e.endedBy(lock, "a lock that was released says so", holdfast.ErrReleased)
-		if left := e.harness.Residue(e.TB, e.key); len(left) > 0 {
-			e.broken("nil from Release means that the engine has let go", "it has %q", left)
-		}
+		left := e.harness.Residue(e.TB, e.key)
+		e.brokenIf(len(left) > 0, "nil from Release means that the engine has let go", "it has %q", left)
 	}
 }
 
+// releaseHolderFirst releases a lock with a ctx that is done.
 func releaseHolderFirst(e *env) {
 	_, b, lock := e.held()
-	e.handsOver(lock, b, func() { e.release(lock) }, "a release lets the next in",
-		"Release ends the lock for the holder first, then in the engine")
-}
-
-func ctxDoneAlready(e *env) {
-	_, b, lock := e.held()
-	w := e.wait(b).waits(b, e.key, 1)
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	err := lock.Release(ctx)
-	if err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)) {
-		e.broken("Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
-	}
-	if !isClosed(lock.Done()) {
-		e.broken("Release ends the lock for the holder at once", "Done is open")
-	}
-	e.release(w.granted(e.engine.Soon, "a release is sent although its ctx is done"))
-	e.release(lock) // waits for the same release
+	next := e.handsOver(lock, b, func() {
+		err := lock.Release(e.done())
+		e.brokenIf(err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)),
+			"Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
+		e.brokenIf(!isClosed(lock.Done()), "Release ends the lock for the holder at once", "Done is open")
+	}, "a release is sent although its ctx is done", "Release ends the lock for the holder first, then in the engine")
+	e.release(next, lock) // which waits for the same release
 	e.leavesNothing(e.key, e.engine.Soon, "a release is sent although its ctx is done")
 }
 
@@ -67,20 +54,14 @@ func pendingWhileCut(e *env) {
 	wait := e.engine.Lease / 10
 	began := time.Now()
 	err := lock.Release(e.within(wait))
-	if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
-		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
-	}
-	if took := time.Since(began); took > wait+e.engine.Soon {
-		e.broken("ctx bounds the wait for the confirmation", "%v, for %v", took, wait)
-	}
-	if !isClosed(done) {
-		e.broken("Release ends the lock for the holder at once", "Done is open")
-	}
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded),
+		"a Release that the engine does not confirm in time is pending", "%v", err)
+	took := time.Since(began)
+	e.brokenIf(took > wait+e.engine.Soon, "ctx bounds the wait for the confirmation", "%v, for %v", took, wait)
+	e.brokenIf(!isClosed(done), "Release ends the lock for the holder at once", "Done is open")
 	e.endedBy(lock, "a lock that was released says so", holdfast.ErrReleased)
 	a.Heal()
-	if err := lock.Release(e.within(e.patience())); err != nil {
-		e.broken("a pending release is delivered when the engine can be reached; later calls wait for it", "%v", err)
-	}
+	e.noError(lock.Release(e.within(e.patience())), "a pending release is delivered when the engine can be reached; later calls wait for it")
 	e.release(e.holdWithin(e.engine.Soon, b, e.key))
 	e.leavesNothing(e.key, e.engine.Soon, "a pending release is delivered")
 }
@@ -96,25 +77,9 @@ func twiceAndFromAnywhere(e *env) {
 	next := e.hold(b)
 	errs = append(errs, lock.Release(e.soon()))
 	for _, err := range errs {
-		if err != nil {
-			e.broken("Release may be called again and concurrently, with the same result", "%v", errs)
-		}
+		e.brokenIf(err != nil, "Release may be called again and concurrently, with the same result", "%v", errs)
 	}
 	e.isLive(next, ruleSpares)
-}
-
-func releaseAfterTheEnd(e *env) {
-	a, b := e.client(), e.client()
-	for name, end := range e.ways(a, b) {
-		lock := e.holdKey(a, e.prefix+name)
-		want := end(lock)
-		next := e.holdWithin(e.patience(), b, e.prefix+name)
-		err := lock.Release(e.soon())
-		if errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
-			e.broken("Release after the end reports that end", "after %s: %v", name, err)
-		}
-		e.isLive(next, ruleSpares+", after its own end by "+name)
-	}
 }
 
 // releaseOfWhatIsGone releases a lock that somebody has broken, whether or not its holder has heard of it.
@@ -124,9 +89,7 @@ func releaseOfWhatIsGone(e *env) {
 		lock := e.holdWithin(e.engine.Soon, a, e.key)
 		e.breaks(b, e.key)
 		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
-		if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrLost) {
-			e.broken("Release of a lock that turns out to have been gone already says that it was lost", "%v", err)
-		}
+		e.failsWith(lock.Release(e.soon()), holdfast.ErrLost, "Release of a lock that turns out to have been gone already says that it was lost")
 	}
 }
 
@@ -135,21 +98,15 @@ func lateReleaseSparesTheSuccessor(e *env) {
 	a, b := e.client(), e.client()
 	lost, pending := e.holdKey(a, e.prefix+"lost"), e.holdKey(a, e.prefix+"pending")
 	a.Cut()
-	if err := pending.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
-	}
+	e.failsWith(pending.Release(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, "a Release that the engine does not confirm in time is pending")
 	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
 	unknown := holdfast.ErrLost
 	if e.engine.NeverExpires {
 		unknown = holdfast.ErrReleasePending // the holder's clock has not ended it
 	}
-	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, unknown) {
-		e.broken("Release after a loss reports the loss", "%v", err)
-	}
+	e.failsWith(lost.Release(e.within(e.engine.Lease/20)), unknown, "Release after a loss reports the loss")
 	a.Heal()
-	if err := pending.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-		e.broken("a pending release ends when the engine can be reached", "%v", err)
-	}
+	e.mayFail(pending.Release(e.within(e.patience())), holdfast.ErrLost, "a pending release ends when the engine can be reached")
 	time.Sleep(e.engine.Lease / 2)
 	e.isLive(nextLost, ruleSpares)
 	e.isLive(nextPending, ruleSpares)
@@ -162,24 +119,16 @@ func breakSparesTheSuccessor(e *env) {
 	first := e.hold(a)
 	stale := e.inspect(b)
 	e.release(first)
-	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "for a grant that is gone: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone")
 	second := e.hold(a) // by the same client: only the grant differs
-	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "for a grant that is gone, with the key held by another: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone, with the key held by another")
 	e.isLive(second, rule)
 	waiting := e.wait(b).waits(b, e.key, 1)
 	held := e.isHeld(b, e.key, ruleOne)
-	if err := b.Break(e.soon(), held.Holder); err != nil {
-		e.broken("Break accepts the Info of a HeldError", "%v", err)
-	}
+	e.noError(b.Break(e.soon(), held.Holder), "Break accepts the Info of a HeldError")
 	next := waiting.granted(e.handOver(), "a break lets the next waiter in")
 	e.ends(second, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
-	if err := b.Break(e.soon(), held.Holder); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "for the second time: %v, want ErrChanged", err)
-	}
+	e.failsWith(b.Break(e.soon(), held.Holder), holdfast.ErrChanged, rule, "for the second time")
 	time.Sleep(e.engine.Lease / 20)
 	e.isLive(next, rule)
 }
@@ -188,59 +137,38 @@ func doReleases(e *env) {
 	const rule = "Do releases, whatever its function does, and joins the errors"
 	a := e.client()
 	failed := errors.New("the work failed")
-	err := a.Do(e.soon(), e.key, func(ctx context.Context, lock *holdfast.Lock) error {
-		if lock.Err() != nil || lock.Key() != e.key || ctx.Err() != nil {
-			e.Errorf("%s broken: Do holds the lock while fn runs: %v, %v", e.rule, lock.Err(), ctx.Err())
-		}
-		return failed
-	})
-	if !errors.Is(err, failed) {
-		e.broken(rule, "it returned %v", err)
-	}
-	e.leavesNothing(e.key, e.engine.Soon, rule)
-
-	succeeds := func(rule string, err error) {
-		e.Helper()
-		if err != nil {
-			e.broken(rule, "%v", err)
-		}
-		e.leavesNothing(e.key, e.engine.Soon, rule)
-	}
-	succeeds("TryDo takes a key that is free", a.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
-		var held *holdfast.HeldError
-		err := a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
-		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
-			return fmt.Errorf("TryDo of a key that is held: %w", err)
-		}
-		return nil
-	}))
-	succeeds("a function that releases the lock itself is no error", a.Do(e.soon(), e.key,
-		func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) }))
 	ctx, cancel := context.WithCancel(e.ctx)
-	succeeds("Do releases on a context of its own", a.Do(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
+	for what, c := range map[string]struct {
+		fn   func(context.Context, *holdfast.Lock) error
+		want error
+	}{
+		"it fails": {func(ctx context.Context, lock *holdfast.Lock) error { return cmp.Or(lock.Err(), ctx.Err(), failed) }, failed},
+		"it tries the same key": {func(ctx context.Context, _ *holdfast.Lock) error {
+			return a.TryDo(ctx, e.key, func(context.Context, *holdfast.Lock) error { return nil })
+		}, holdfast.ErrHeld},
+		"it releases the lock": {func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) }, nil},
+		"its lock ends": {func(_ context.Context, lock *holdfast.Lock) error {
+			_ = lock.Extend(time.Millisecond)
+			<-lock.Done()
+			return nil
+		}, holdfast.ErrTTLExpired},
+	} {
+		err := a.Do(ctx, e.key, c.fn)
+		e.brokenIf(!errors.Is(err, c.want), rule, "%s: %v, want %v", what, err, c.want)
+		e.leavesNothing(e.key, e.engine.Soon, rule+": "+what)
+	}
+	err := a.TryDo(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
 		cancel()
 		<-ctx.Done()
 		return nil
-	}))
-
+	})
+	e.noError(err, "TryDo releases on a context of its own")
+	e.leavesNothing(e.key, e.engine.Soon, rule+": its ctx ends")
 	func() {
 		defer func() {
-			if recover() != "stop" {
-				e.Errorf("%s broken: Do does not swallow a panic of its function", e.rule)
-			}
+			e.brokenIf(recover() != "stop", "Do does not swallow a panic of its function", "it does")
 		}()
 		_ = a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { panic("stop") })
 	}()
 	e.leavesNothing(e.key, e.engine.Soon, rule+": it panicked")
-
-	err = a.Do(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
-		if err := lock.Extend(time.Millisecond); err != nil {
-			return err
-		}
-		<-lock.Done()
-		return nil
-	})
-	if !errors.Is(err, holdfast.ErrTTLExpired) {
-		e.broken("Do reports that the lock ended while its function ran", "%v", err)
-	}
 }

@@ -2,22 +2,11 @@ package locktest
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
-
-var repeatCases = []testCase{
-	{"G2_RepetitionGrantsNoLonger", repetitionGrantsNoLonger},
-	{"G6_GivingUpAndClosingLosesAReply", givingUpAndClosing(LostReply)},
-	{"G6_GivingUpAndClosingIsLate", givingUpAndClosing(LateRequest)},
-	{"G10_BreakLosesARequest", breakLoses(LostRequest)},
-	{"G10_BreakLosesAReply", breakLoses(LostReply)},
-	{"G10_BreakIsLate", breakLoses(LateRequest)},
-	{"G17_AskLosesARequest", askLoses(LostRequest)},
-	{"G17_AskLosesAReply", askLoses(LostReply)},
-	{"G17_AskIsLate", askLoses(LateRequest)},
-}
 
 // repetitionGrantsNoLonger has somebody watch the key from the moment at which the first message of an acquisition has taken it, of
 // which its holder learns only by the next one, and then cuts the holder off.
@@ -59,48 +48,44 @@ func repetitionGrantsNoLonger(e *env) {
 }
 
 // givingUpAndClosing closes a client whose acquisition has given up with a message that has had its fate, and no other that arrived.
-func givingUpAndClosing(fate Fate) func(e *env) {
-	return func(e *env) {
-		b := e.client()
-		e.release(e.hold(b))
-		for n := 1; n <= mostMessages; n++ {
-			a := e.client()
-			e.needsLose(a)
-			i := 0
-			met := false
-			a.Lose(func() Fate {
-				switch i++; {
-				case i == n:
-					met = true
-					return fate
-				case i == n+1:
-					return LostRequest
-				}
-				return Arrives
-			})
-			sent := time.Now()
-			if lock, err := a.Acquire(e.within(e.engine.Lease/8), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
-				e.releaseInTime(lock, fate.String())
+func givingUpAndClosing(e *env, fate Fate) {
+	b := e.client()
+	e.release(e.hold(b))
+	for n := 1; n <= mostMessages; n++ {
+		a := e.client()
+		e.needsLose(a)
+		i := 0
+		met := false
+		a.Lose(func() Fate {
+			switch i++; {
+			case i == n:
+				met = true
+				return fate
+			case i == n+1:
+				return LostRequest
 			}
-			if err := a.Close(e.within(e.settling() + e.patience())); err != nil {
-				e.broken("Close sees to what calls that have given up may have left", "%v (message %d): %v", fate, n, err)
-			}
-			a.Lose(nil) // and met may be read
-			e.arrived(sent, fate)
-			if fate == LateRequest && !e.engine.NeverExpires { // what arrives after Close may have to go with its lease
-				e.release(e.holdWithin(e.handOver(), b, e.key))
-			}
-			e.leavesNothing(e.key, 0, "Close returns nil only if nothing is left")
-			if !met {
-				break
-			}
+			return Arrives
+		})
+		sent := time.Now()
+		if lock, err := a.Acquire(e.within(e.engine.Lease/8), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
+			e.releaseInTime(lock, fate.String())
+		}
+		err := a.Close(e.within(e.settling() + e.patience()))
+		e.noError(err, "Close sees to what calls that have given up may have left", fmt.Sprintf("%v (message %d)", fate, n))
+		a.Lose(nil) // and met may be read
+		e.arrived(sent, fate)
+		if fate == LateRequest && !e.engine.NeverExpires { // what arrives after Close may have to go with its lease
+			e.release(e.holdWithin(e.handOver(), b, e.key))
+		}
+		e.leavesNothing(e.key, 0, "Close returns nil only if nothing is left")
+		if !met {
+			break
 		}
 	}
 }
 
 // loses has each message of a call about a grant lost, and hands the key over then. What is sent late must not reach the next grant.
 func (e *env) loses(fate Fate, call func(c *Client, lock *holdfast.Lock, info holdfast.Info) error, after func(lock, next *holdfast.Lock)) {
-	e.Helper()
 	a, b := e.client(), e.client()
 	e.losing(b, fate, func(what string, lose func()) {
 		lock := e.holdWithin(e.patience(), a, e.key)
@@ -108,9 +93,7 @@ func (e *env) loses(fate Fate, call func(c *Client, lock *holdfast.Lock, info ho
 		info := e.inspect(b)
 		lose()
 		sent := time.Now()
-		if err := call(b, lock, info); err != nil {
-			e.broken("a call whose messages are lost sends them again, and its result is that of the first", "%s: %v", what, err)
-		}
+		e.noError(call(b, lock, info), "a call whose messages are lost sends them again, and its result is that of the first", what)
 		b.Lose(nil)
 		if lock.Err() == nil {
 			e.releaseInTime(lock, what)
@@ -123,32 +106,26 @@ func (e *env) loses(fate Fate, call func(c *Client, lock *holdfast.Lock, info ho
 	})
 }
 
-func askLoses(fate Fate) func(e *env) {
-	return func(e *env) {
-		e.loses(fate, func(c *Client, lock *holdfast.Lock, info holdfast.Info) error {
-			err := c.Ask(e.within(e.patience()), info)
-			if err == nil {
-				e.asked(lock, e.engine.Notice)
-			}
-			return err
-		}, func(_, next *holdfast.Lock) {
-			if isClosed(next.Asked()) {
-				e.broken(ruleAskOnly, "Asked of the next grant is closed")
-			}
-		})
-	}
+func askLoses(e *env, fate Fate) {
+	e.loses(fate, func(c *Client, lock *holdfast.Lock, info holdfast.Info) error {
+		err := c.Ask(e.within(e.patience()), info)
+		if err == nil {
+			e.asked(lock, e.engine.Notice)
+		}
+		return err
+	}, func(_, next *holdfast.Lock) {
+		e.brokenIf(isClosed(next.Asked()), ruleAskOnly, "Asked of the next grant is closed")
+	})
 }
 
-func breakLoses(fate Fate) func(e *env) {
-	return func(e *env) {
-		e.loses(fate, func(c *Client, lock *holdfast.Lock, info holdfast.Info) error {
-			err := c.Break(e.within(e.patience()), info)
-			if err == nil {
-				e.ends(lock, e.engine.Notice, "Break removes the grant that its Info describes", holdfast.ErrBroken)
-			}
-			return err
-		}, func(_, _ *holdfast.Lock) {})
-	}
+func breakLoses(e *env, fate Fate) {
+	e.loses(fate, func(c *Client, lock *holdfast.Lock, info holdfast.Info) error {
+		err := c.Break(e.within(e.patience()), info)
+		if err == nil {
+			e.ends(lock, e.engine.Notice, "Break removes the grant that its Info describes", holdfast.ErrBroken)
+		}
+		return err
+	}, func(_, _ *holdfast.Lock) {})
 }
 
 // askingTheDead goes on asking a holder that has died, while somebody waits for its lease to run out.
@@ -160,9 +137,9 @@ func askingTheDead(e *env) {
 	a.Cut()
 	for began := time.Now(); !isClosed(w.done) && time.Since(began) < e.handOver(); time.Sleep(e.engine.Lease / 8) {
 		info := e.inspect(c)
-		if err := c.Ask(e.soon(), info); err != nil && !isClosed(w.done) && !errors.Is(err, holdfast.ErrChanged) && !errors.Is(err, holdfast.ErrInvalid) {
-			e.broken("Ask returns nil once the engine has kept the wish", "%v", err)
-		}
+		err := c.Ask(e.soon(), info)
+		e.brokenIf(err != nil && !isClosed(w.done) && !errors.Is(err, holdfast.ErrChanged) && !errors.Is(err, holdfast.ErrInvalid),
+			"Ask returns nil once the engine has kept the wish", "%v", err)
 	}
 	e.release(w.granted(e.engine.Soon, "an ask does not make the lease of the one that is asked any longer"))
 }

@@ -11,190 +11,128 @@ import (
 )
 
 var shareCases = sharing([]testCase{
-	{"G19_ReadersTogether", readersTogether},
-	{"G19_WriterWaitsForEachReader", writerWaitsForEachReader},
-	{"G19_ReaderWaitsForWriter", readerWaitsForWriter},
-	{"G19_ReaderKnowsFirst", readerKnowsFirst},
+	{"G19_Together", together},
 	{"G19_OneEndTouchesNoOther", oneEndTouchesNoOther},
 	{"G19_DeadReaderAmongLive", deadReaderAmongLive},
-	{"G19_TokensAcrossKinds", tokensAcrossKinds},
+	{"G19_TokensAcrossModes", tokensAcrossModes},
 	{"G19_AllHoldersTold", allHoldersTold},
 	{"G19_EachChangeIsTold", eachSharerIsTold},
 	{"G19_EveryCallShares", everyCallShares},
-	{"G19_CutWhileJoining", cutWhileJoining},
-	{"G19_GivingUpAtAnyMoment", readersGiveUp},
 	{"G19_Mixed", readersAndWriters},
 })
 
 const (
-	ruleShare   = "shared holds of a key go together"
-	ruleExclude = "shared and exclusive holds of a key exclude each other"
+	ruleShare   = "holds of a mode that shares go together"
+	ruleExclude = "holds of modes that do not share exclude each other"
 	ruleAll     = "all who share a key are told, the oldest first"
 	ruleOthers  = "the end of one shared hold is not that of another"
+	ruleMost    = "at most n hold a semaphore of n at a time"
+	ruleFewer   = "n can hold a semaphore of n at a time"
 )
 
 // sharing keeps cases from engines that cannot share: G12_BadSharing tests that those say so.
 func sharing(cases []testCase) []testCase {
 	for i, c := range cases {
 		cases[i].run = func(e *env) {
-			if !e.engine.Shares {
-				e.Skipf("%s: no key of this engine can be shared", e.rule)
-			}
+			e.needs(e.engine.Shares, "share a key")
 			c.run(e)
 		}
 	}
 	return cases
 }
 
-// reader acquires the key of the case, which nobody has or only others who share it.
-func (e *env) reader(c *Client, opts ...holdfast.Option) *holdfast.Lock {
-	e.Helper()
-	return e.hold(c, append(opts, holdfast.WithShared())...)
-}
-
-// readers has several clients share the key of the case.
-func (e *env) readers(n int) (clients []*Client, locks []*holdfast.Lock) {
-	e.Helper()
-	for i := range n {
-		c := e.client()
-		clients = append(clients, c)
-		locks = append(locks, e.reader(c, holdfast.WithOwner(fmt.Sprint("reader", i)), holdfast.WithData(fmt.Append(nil, "data", i))))
+// share has clients hold the key of the case in a mode, each with an owner name and data of its own.
+func (e *env) share(m mode, clients []*Client) (locks []*holdfast.Lock) {
+	for i, c := range clients {
+		locks = append(locks, e.takes(c, e.key, ruleShare, m.option(),
+			holdfast.WithOwner(fmt.Sprint("sharer", i)), holdfast.WithData(fmt.Append(nil, "data", i))))
 	}
-	return clients, locks
+	return locks
 }
 
-// areLive insists that locks are live.
-func (e *env) areLive(locks []*holdfast.Lock, rule string) {
-	e.Helper()
-	for _, lock := range locks {
-		e.isLive(lock, rule)
-	}
-}
-
-func readersTogether(e *env) {
+// together has two clients share keys for longer than a lease, and a third try to be one too many.
+func together(e *env) {
 	a, b := e.client(), e.client()
-	locks := []*holdfast.Lock{e.reader(a), e.takes(a, e.key, ruleShare, holdfast.WithShared()), e.reader(b)}
-	for i, lock := range locks {
-		e.isLive(lock, ruleShare)
-		if !lock.Shared() || lock.Limit() != 0 {
-			e.broken("a lock says whether it is shared", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
+	var all []*holdfast.Lock
+	for _, m := range sharedModes {
+		key := e.prefix + string(m)
+		var tokens []holdfast.Token
+		for _, c := range []*Client{a, a, b} {
+			lock := e.takes(c, key, ruleShare, m.option())
+			e.brokenIf(!lock.Shared() || lock.Limit() != m.limit(), "a lock says how it is shared", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
+			e.brokenIf(!e.engine.Tokenless && slices.Contains(tokens, lock.Token()), "holds have different tokens", "two have %v", lock.Token())
+			all, tokens = append(all, lock), append(tokens, lock.Token())
 		}
-		if !e.engine.Tokenless && slices.ContainsFunc(locks[:i], func(o *holdfast.Lock) bool { return o.Token() == lock.Token() }) {
-			e.broken("shared holds have different tokens", "two have %v", lock.Token())
+		e.isHeld(b, key, ruleExclude)
+		if m.limit() > 0 {
+			e.isHeld(b, key, ruleMost, m.option())
 		}
 	}
 	time.Sleep(3 * e.engine.Lease / 2) // each is kept alive, whatever the others do
-	for _, lock := range locks {
-		e.isLive(lock, ruleShare)
+	e.areLive(all, ruleShare)
+	for _, lock := range all {
 		e.release(lock)
+		e.areLive(all[slices.Index(all, lock)+1:], ruleOthers)
 	}
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-func writerWaitsForEachReader(e *env) {
-	for last := range 3 {
-		a, b := e.client(), e.client()
-		locks := []*holdfast.Lock{e.reader(a), e.reader(b), e.reader(b)}
-		e.isHeld(a, e.key, ruleExclude)
-		w := e.wait(a).waits(b, e.key, 1)
-		for i, lock := range locks {
-			if i != last {
-				e.release(lock)
-				e.settle()
-				w.stillWaits(ruleExclude)
-				e.isHeld(b, e.key, ruleExclude)
-				e.isLive(locks[last], ruleOthers)
-			}
-		}
-		e.release(locks[last])
-		writer := w.granted(e.handOver(), "the release of the last who shares a key lets the next in")
-		for _, lock := range locks {
-			e.newer(writer.Token(), lock.Token(), "the token of a writer is greater than those of the readers before it")
-		}
-		e.release(writer)
-		e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+	for _, m := range sharedModes {
+		e.leavesNothing(e.prefix+string(m), e.engine.Soon, ruleNothing)
 	}
 }
 
-func readerWaitsForWriter(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithOwner("writer"))
-	held := e.isHeld(b, e.key, ruleExclude, holdfast.WithShared())
-	if h := held.Holder; h.Owner != "writer" || h.Token != lock.Token() || h.Shared || h.Holders != nil || h.Limit != 0 {
-		e.broken("TryAcquire reports the holder of the key", "it reports %+v", h)
-	}
-	w := e.wait(b, holdfast.WithShared()).waits(a, e.key, 1)
-	e.settle()
-	w.stillWaits(ruleExclude)
-	e.isLive(lock, ruleExclude)
-	e.release(lock)
-	reader := w.granted(e.handOver(), "a release lets the next in")
-	e.newer(reader.Token(), lock.Token(), "the token of a reader is greater than those of the writers before it")
-	e.release(reader)
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-// readerKnowsFirst ends the lease of one of two readers; the other lets the writer in.
-func readerKnowsFirst(e *env) {
-	if e.engine.NeverExpires {
-		e.Skipf("%s: no lease ends here", e.rule)
-	}
-	a, b, c := e.client(), e.client(), e.client()
-	lost, other := e.reader(a), e.reader(b)
-	writer := e.handsOver(lost, c, func() { a.Cut(); e.release(other) }, ruleExpires, ruleFirst)
-	e.endedBy(lost, ruleFirst, expired...)
-	e.endedBy(other, ruleOthers, holdfast.ErrReleased)
-	e.isLive(writer, ruleExclude)
-}
-
+// oneEndTouchesNoOther ends one of six holds after the other, each in another way.
 func oneEndTouchesNoOther(e *env) {
-	clients, locks := e.readers(6)
-	probe := e.client()
-	after := func(n int, what string) {
-		e.Helper()
-		e.areLive(locks[n:], ruleOthers+": "+what)
-		e.isHeld(probe, e.key, ruleExclude)
+	clients, probe := e.clients(6), e.client()
+	for _, m := range []mode{"r", "6"} {
+		locks := e.share(m, clients)
+		after := func(i int, what string) {
+			e.areLive(locks[i+1:], ruleOthers+": "+what)
+			e.isLive(locks[0], ruleOthers+": "+what)
+			e.isHeld(probe, e.key, ruleExclude)
+		}
+		e.release(locks[1])
+		after(1, "release")
+		grant := e.grantOf(probe, locks[2])
+		e.noError(probe.Break(e.soon(), grant), "Break ends the grant that it is given")
+		e.failsWith(e.retriedBreak(probe, grant), holdfast.ErrChanged, "Break of a grant that is gone is ErrChanged")
+		e.ends(locks[2], e.engine.Notice, "Break ends the grant that it is given", holdfast.ErrBroken)
+		after(2, "Break")
+		e.noError(locks[3].Extend(e.engine.Lease/50), "Extend sets the TTL of a live lock")
+		e.ends(locks[3], e.engine.Soon+e.engine.Lease/50, "a TTL ends a shared hold", holdfast.ErrTTLExpired)
+		after(3, "TTL")
+		e.watches(clients[4])
+		again := e.hold(probe, m.option(), holdfast.WithOwner("sharer4"), holdfast.WithReclaim())
+		e.ends(locks[4], e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+		after(4, "WithReclaim")
+		if clients[5].Cut(); !e.engine.NeverExpires {
+			e.ends(locks[5], e.engine.Lease+e.engine.Soon, ruleAlone, expired...)
+			time.Sleep(e.engine.Lease) // the engine has ended it by now
+			after(5, "loss")
+		}
+		clients[5].Heal()
+		for _, lock := range []*holdfast.Lock{locks[0], again} {
+			e.isLive(lock, ruleOthers)
+			e.release(lock)
+		}
+		if e.engine.NeverExpires {
+			e.release(locks[5])
+		}
+		e.release(e.holdWithin(e.handOver(), probe, e.key))
 	}
-	e.release(locks[1])
-	locks[1] = locks[0]
-	after(1, "release")
-	for grant := range e.inspect(probe).Each() {
-		if grant.Owner == "reader2" {
-			if err := probe.Break(e.soon(), grant); err != nil {
-				e.broken("Break ends the grant that it is given", "%v", err)
-			}
-			if err := e.retriedBreak(probe, grant); !errors.Is(err, holdfast.ErrChanged) {
-				e.broken("Break of a grant that is gone is ErrChanged", "%v", err)
-			}
+}
+
+// grantOf is the grant of a lock, as the engine tells of it.
+func (e *env) grantOf(c *Client, lock *holdfast.Lock) holdfast.Info {
+	for grant := range e.inspect(c).Each() {
+		if grant.Token == lock.Token() && grant.Owner == lock.Owner() {
+			return grant
 		}
 	}
-	e.ends(locks[2], e.engine.Notice, "Break ends the grant that it is given", holdfast.ErrBroken)
-	locks[2] = locks[0]
-	after(1, "Break")
-	if err := locks[3].Extend(e.engine.Lease / 50); err != nil {
-		e.broken("Extend sets the TTL of a live lock", "%v", err)
-	}
-	e.ends(locks[3], e.engine.Soon+e.engine.Lease/50, "a TTL ends a shared hold", holdfast.ErrTTLExpired)
-	locks[3] = locks[0]
-	after(1, "TTL")
-	e.watches(clients[4])
-	again := e.reader(probe, holdfast.WithOwner("reader4"), holdfast.WithReclaim())
-	e.ends(locks[4], e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
-	locks[4] = again
-	after(1, "WithReclaim")
-	if !e.engine.NeverExpires {
-		clients[5].Cut()
-		e.ends(locks[5], e.engine.Lease+e.engine.Soon, ruleAlone, expired...)
-		locks[5] = locks[0]
-		time.Sleep(e.engine.Lease) // the engine has ended it by now
-		after(0, "loss")
-	}
-	e.areLive(locks[:1], ruleOthers)
+	e.broken(ruleAll, "nothing is told of a lock of %q with token %v", lock.Owner(), lock.Token())
+	panic("not reached")
 }
 
 // retriedBreak breaks a grant again, once the engine has had time to end it.
-func (e *env) retriedBreak(c *Client, info holdfast.Info) error {
-	var err error
+func (e *env) retriedBreak(c *Client, info holdfast.Info) (err error) {
 	e.eventually(e.handOver(), func() bool {
 		err = c.Break(e.soon(), info)
 		return err != nil
@@ -202,76 +140,146 @@ func (e *env) retriedBreak(c *Client, info holdfast.Info) error {
 	return err
 }
 
-// deadReaderAmongLive keeps a reader alive beside a dead one: the writer waits for both, but not for ever.
+// deadReaderAmongLive keeps a holder alive beside a dead one: the writer waits for both, but not for ever.
 func deadReaderAmongLive(e *env) {
-	if e.engine.NeverExpires {
-		e.Skipf("%s: no lease ends here", e.rule)
-	}
+	e.needs(!e.engine.NeverExpires, "end a lease")
 	a, b, c := e.client(), e.client(), e.client()
-	dead, live := e.reader(a), e.reader(b)
-	w := e.wait(c).waits(b, e.key, 1)
-	a.Cut()
-	for range 4 {
-		time.Sleep(e.engine.Lease / 2)
-		e.isLive(live, "a live reader goes on beside a dead one")
-		w.stillWaits(ruleExclude)
+	for _, m := range sharedModes {
+		dead, live := e.takes(a, e.key, ruleShare, m.option()), e.takes(b, e.key, ruleShare, m.option())
+		w := e.wait(c).waits(b, e.key, 1)
+		a.Cut()
+		for range 4 {
+			time.Sleep(e.engine.Lease / 2)
+			e.isLive(live, "a live holder goes on beside a dead one")
+			w.stillWaits(ruleExclude)
+		}
+		e.endedBy(dead, ruleAlone, expired...)
+		e.release(live)
+		e.release(w.granted(e.handOver(), "a live holder does not keep the lease of a dead one alive"))
+		a.Heal()
+		e.release(e.holdWithin(e.patience(), a, e.key))
 	}
-	e.endedBy(dead, ruleAlone, expired...)
-	e.release(live)
-	e.release(w.granted(e.handOver(), "a live reader does not keep the lease of a dead one alive"))
 }
 
-func tokensAcrossKinds(e *env) {
-	clients := []*Client{e.client(), e.client()}
-	var greatest, writer holdfast.Token // of all before, and of the last writer
-	for round, shared := range []bool{false, true, true, false, true, false, false, true} {
-		if !shared {
-			lock := e.hold(clients[round%2])
-			e.newer(lock.Token(), greatest, "the token of a writer is greater than all before it")
-			greatest, writer = max(greatest, lock.Token()), lock.Token()
-			e.release(lock)
-			continue
+func tokensAcrossModes(e *env) {
+	clients := e.clients(2)
+	var greatest, excluded holdfast.Token // of all before, and of those that exclude the present holds
+	last := mode("w")
+	for round, m := range []mode{"w", "r", "r", "w", "r", "2", "w", "w", "2", "r"} {
+		if m != last || m == "w" {
+			excluded, last = greatest, m
 		}
-		locks := []*holdfast.Lock{e.reader(clients[0]), e.reader(clients[1])}
+		locks := []*holdfast.Lock{e.hold(clients[round%2], m.option())}
+		if m != "w" {
+			locks = append(locks, e.hold(clients[1-round%2], m.option()))
+		}
 		for _, lock := range locks {
-			e.newer(lock.Token(), writer, "the token of a reader is greater than those of the writers before it")
+			e.newer(lock.Token(), excluded, "the token of a hold is greater than those of the holds before it that exclude it")
 			greatest = max(greatest, lock.Token())
+			e.release(lock)
 		}
-		e.release(locks[round%2])
-		e.release(locks[1-round%2])
+	}
+}
+
+// readersAndWriters lets clients compete, and looks who is together with whom.
+func readersAndWriters(e *env) {
+	most := e.mix(ruleExclude, 6, 6, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
+	e.brokenIf(most < 2 && e.engine.Ordered && !e.Failed(), ruleShare, "no two readers were together")
+}
+
+// allHoldersTold looks at three holds of which one has set its data and another is then broken.
+func allHoldersTold(e *env) {
+	clients, probe := e.clients(3), e.client()
+	for _, m := range sharedModes {
+		locks := e.share(m, clients)
+		e.noError(locks[1].SetData(e.soon(), []byte("new")), "SetData replaces the data of one shared hold")
+		want := []string{"sharer0 data0", "sharer1 new", "sharer2 data2"}
+		check := func(info holdfast.Info, call string) {
+			var got []string
+			for _, h := range info.Holders {
+				got = append(got, h.Owner+" "+string(h.Data))
+				i := len(got) - 1
+				e.brokenIf(i < len(locks) && (h.Token != locks[i].Token() || h.Grant == ""), ruleAll, "%s: %+v", call, h)
+			}
+			e.brokenIf(!slices.Equal(got, want), ruleAll, "%s: %q, want %q", call, got, want)
+			first := info.Holders[0]
+			e.brokenIf(!info.Held || !info.Shared || info.Limit != m.limit() || info.Owner != first.Owner || info.Token != first.Token ||
+				info.Grant != first.Grant || string(info.Data) != string(first.Data), "an Info describes the oldest grant", "%s: %+v", call, info)
+		}
+		check(e.inspect(probe), "Inspect")
+		for info, err := range probe.List(e.soon(), e.key) {
+			e.noError(err, ruleAll, "List")
+			check(info, "List")
+		}
+		check(e.isHeld(probe, e.key, ruleExclude).Holder, "HeldError")
+
+		e.noError(probe.Ask(e.soon(), e.grantOf(probe, locks[2])), "Ask reaches the grant that it is given")
+		e.asked(locks[2], e.engine.Notice)
+		e.brokenIf(isClosed(locks[0].Asked()) || isClosed(locks[1].Asked()), "Ask reaches no other grant", "another was asked")
+		e.areLive(locks, "an ask ends nothing")
+		e.noError(probe.Break(e.soon(), e.inspect(probe)), "Break of a key that is shared ends the oldest grant")
+		e.ends(locks[0], e.engine.Notice, "Break of a key that is shared ends the oldest grant", holdfast.ErrBroken)
+		e.areLive(locks[1:], ruleOthers)
+		e.release(locks[1])
+		e.release(locks[2])
+		e.leavesNothing(e.key, e.handOver(), ruleNothing)
+	}
+}
+
+func eachSharerIsTold(e *env) {
+	a, b := e.client(), e.client()
+	o := e.observe(b, nil)
+	tells := func(want ...string) {
+		e.becomes(e.engine.Notice+e.engine.Soon, "Observe tells of each who shares a key", func() (bool, any) {
+			var owners []string
+			told := o.all()
+			if len(told) > 0 {
+				for grant := range told[len(told)-1].Each() {
+					owners = append(owners, grant.Owner+string(grant.Data))
+				}
+			}
+			return len(told) > 0 && slices.Equal(owners, want), owners
+		})
+	}
+	for _, m := range sharedModes {
+		tells()
+		one := e.hold(a, m.option(), holdfast.WithOwner("one"))
+		tells("one")
+		two := e.hold(a, m.option(), holdfast.WithOwner("two"))
+		tells("one", "two")
+		three := e.hold(b, m.option(), holdfast.WithOwner("three"))
+		tells("one", "two", "three")
+		e.release(two)
+		tells("one", "three")
+		e.noError(three.SetData(e.soon(), []byte("!")), "SetData replaces the data of one shared hold")
+		tells("one", "three!")
+		e.release(one)
+		tells("three!")
+		e.release(three)
+		tells()
 	}
 }
 
 func everyCallShares(e *env) {
 	a, b := e.client(), e.client()
-	lock := e.reader(a)
-	shared := holdfast.WithShared()
-	any, err := b.AcquireAny(e.soon(), []string{e.key, e.prefix + "other"}, shared)
-	if err != nil || any.Key() != e.key {
-		e.broken(ruleShare, "AcquireAny: %v, %v", any, err)
-	}
-	all, err := b.TryAcquireAll(e.soon(), []string{e.key, e.prefix + "other"}, shared)
-	if err != nil {
-		e.broken(ruleShare, "TryAcquireAll: %v", err)
-	}
-	e.isHeld(a, e.prefix+"other", ruleExclude)
+	shared, keys := holdfast.WithShared(), []string{e.key, e.prefix + "other"}
+	lock := e.hold(a, shared)
+	one, err := b.AcquireAny(e.soon(), keys, shared)
+	e.brokenIf(err != nil || one.Key() != e.key, ruleShare, "AcquireAny: %v, %v", one, err)
+	all, err := b.TryAcquireAll(e.soon(), keys, shared)
+	e.noError(err, ruleShare, "TryAcquireAll")
+	e.isHeld(a, keys[1], ruleExclude)
 	called := false
 	err = b.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
 		called = lock.Shared()
 		return nil
 	}, shared, holdfast.WithTTL(e.patience()))
-	if err != nil || !called {
-		e.broken(ruleShare, "TryDo: %v", err)
-	}
-	if err := all.Release(e.soon()); err != nil {
-		e.broken(ruleShare, "Release of all: %v", err)
-	}
-	e.release(any)
+	e.brokenIf(err != nil || !called, ruleShare, "TryDo: %v", err)
+	e.releaseAll(all)
+	e.release(one)
 	_, err = b.Acquire(e.within(e.patience()), e.key, holdfast.WithWait(e.engine.Lease/2))
 	var held *holdfast.HeldError
-	if !errors.As(err, &held) || !held.Holder.Shared || len(held.Holder.Holders) != 1 {
-		e.broken(ruleExclude, "Acquire with WithWait: %v", err)
-	}
+	e.brokenIf(!errors.As(err, &held) || !held.Holder.Shared || len(held.Holder.Holders) != 1, ruleExclude, "Acquire with WithWait: %v", err)
 	e.release(lock)
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 }

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -10,10 +9,8 @@ import (
 var ttlCases = []testCase{
 	{"G8_EndsAtTheTTL", endsAtTheTTL},
 	{"G8_HolderFirst", ttlHolderFirst},
-	{"G8_TTLIsNotTheLease", ttlIsNotTheLease},
 	{"G8_Extend", extend},
 	{"G8_WhileDisconnected", ttlWhileDisconnected},
-	{"G8_LeaseEndsFirst", leaseEndsFirst},
 }
 
 const ruleTTL = "at the TTL the lock ends with ErrTTLExpired"
@@ -26,36 +23,25 @@ func endsAtTheTTL(e *env) {
 	began := time.Now()
 	lock := e.hold(a, holdfast.WithTTL(e.short()))
 	granted := time.Now()
-	if d := lock.Deadline(); d.Before(began.Add(e.short())) || d.After(granted.Add(e.short())) {
-		e.broken("Deadline is that of the TTL, if the TTL ends before the lease", "%v after the grant", d.Sub(granted))
-	}
+	d := lock.Deadline()
+	e.brokenIf(d.Before(began.Add(e.short())) || d.After(granted.Add(e.short())),
+		"Deadline is that of the TTL, if the TTL ends before the lease", "%v after the grant", d.Sub(granted))
 	e.ends(lock, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
-	if took := time.Since(began); took < e.short() {
-		e.broken(ruleTTL, "after %v instead of %v", took, e.short())
-	}
+	e.brokenIf(time.Since(began) < e.short(), ruleTTL, "it ended before %v had passed", e.short())
 	// No method was called, and still the engine learns of the end.
 	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
-	if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrTTLExpired) {
-		e.broken("Release after the TTL reports it", "%v", err)
-	}
+	e.failsWith(lock.Release(e.soon()), holdfast.ErrTTLExpired, "Release after the TTL reports it")
 }
 
+// ttlHolderFirst has a TTL that is longer than the lease.
 func ttlHolderFirst(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease/2))
-	next := e.handsOver(lock, b, func() {}, "at the TTL the key goes to the next",
-		"the TTL ends the lock for the holder first, then in the engine")
+	_, b, lock := e.held(holdfast.WithTTL(e.engine.Lease * 3 / 2))
+	next := e.handsOver(lock, b, func() {
+		time.Sleep(e.engine.Lease * 5 / 4)
+		e.isLive(lock, "a TTL longer than the lease counts, as long as the client renews the lease")
+	}, "at the TTL the key goes to the next", "the TTL ends the lock for the holder first, then in the engine")
 	e.endedBy(lock, ruleTTL, holdfast.ErrTTLExpired)
 	e.isLive(next, ruleOne)
-}
-
-func ttlIsNotTheLease(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease*3/2))
-	time.Sleep(e.engine.Lease * 5 / 4)
-	e.isLive(lock, "a TTL longer than the lease counts, as long as the client renews the lease")
-	e.isHeld(b, e.key, ruleOne)
-	e.ends(lock, e.engine.Lease/4+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
 }
 
 func extend(e *env) {
@@ -67,56 +53,37 @@ func extend(e *env) {
 	lock := e.hold(a, holdfast.WithTTL(ttl))
 	for range 5 {
 		time.Sleep(ttl / 4)
-		if err := lock.Extend(ttl); err != nil {
-			e.broken("Extend moves the TTL to the given time from now", "%v", err)
-		}
+		e.noError(lock.Extend(ttl), "Extend moves the TTL to the given time from now")
 	}
-	if left := time.Until(lock.Deadline()); left > ttl {
-		e.broken("Extend moves the TTL to the given time from now", "Deadline is %v from now, not %v", left, ttl)
-	}
-	if err := lock.Extend(0); err != nil {
-		e.broken("Extend(0) removes the TTL", "%v", err)
-	}
+	left := time.Until(lock.Deadline())
+	e.brokenIf(left > ttl, "Extend moves the TTL to the given time from now", "Deadline is %v from now, not %v", left, ttl)
+	e.noError(lock.Extend(0), "Extend(0) removes the TTL")
 	time.Sleep(e.engine.Lease / 2)
 	e.isLive(lock, "Extend(0) removes the TTL")
-	if err := lock.Extend(e.short()); err != nil {
-		e.broken("Extend sets a TTL on a lock without one", "%v", err)
-	}
+	e.noError(lock.Extend(e.short()), "Extend sets a TTL on a lock without one")
 	e.ends(lock, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
-	if err := lock.Extend(time.Hour); !errors.Is(err, holdfast.ErrTTLExpired) {
-		e.broken("Extend never revives a lock", "%v", err)
-	}
+	e.failsWith(lock.Extend(time.Hour), holdfast.ErrTTLExpired, "Extend never revives a lock")
 	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
 }
 
+// ttlWhileDisconnected has one TTL end before the lease, and one after it.
 func ttlWhileDisconnected(e *env) {
 	a, b := e.client(), e.client()
-	lock := e.hold(a, holdfast.WithTTL(e.short()))
-	a.Cut()
-	e.ends(lock, e.short()+e.engine.Soon, ruleTTL+", whether the engine can be reached or not", holdfast.ErrTTLExpired)
-	a.Heal()
-	e.release(e.holdWithin(e.handOver(), b, e.key))
-	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
-	e.endedBy(lock, ruleFirstEnd, holdfast.ErrTTLExpired)
-}
-
-func leaseEndsFirst(e *env) {
-	a := e.client()
 	late := e.hold(a, holdfast.WithTTL(2*e.engine.Lease))
 	soon := e.holdKey(a, e.prefix+"soon", holdfast.WithTTL(e.short()))
 	a.Cut()
+	e.ends(soon, e.short()+e.engine.Soon, ruleTTL+", also if the engine cannot be reached", holdfast.ErrTTLExpired)
 	if e.engine.NeverExpires {
-		e.ends(soon, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
 		time.Sleep(e.engine.Lease * 5 / 4)
-		if err := late.Err(); err != nil {
-			e.broken("a TTL longer than the lease counts where no lease ends", "%v", err)
-		}
+		e.noError(late.Err(), "a TTL longer than the lease counts where no lease ends")
 		e.ends(late, e.engine.Lease+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
-		return
+	} else {
+		e.ends(late, e.handOver(), "a lease that ends before the TTL ends the lock", expired...)
 	}
-	e.ends(late, e.handOver(), "a lease that ends before the TTL ends the lock", expired...)
-	e.endedBy(soon, "a lock ends with its TTL or its lease, whichever is over first", holdfast.ErrTTLExpired)
-	if d := late.Deadline(); time.Until(d) > 0 {
-		e.broken("the Deadline of a lock that has ended is in the past", "it is %v from now", time.Until(d))
-	}
+	left := time.Until(late.Deadline())
+	e.brokenIf(left > 0, "the Deadline of a lock that has ended is in the past", "it is %v from now", left)
+	a.Heal()
+	e.release(e.holdWithin(e.handOver(), b, soon.Key()))
+	e.leavesNothing(soon.Key(), e.engine.Soon, "at the TTL the hold ends in the engine too")
+	e.endedBy(soon, ruleFirstEnd, holdfast.ErrTTLExpired)
 }

@@ -8,34 +8,30 @@ import (
 )
 
 var turnCases = sharing([]testCase{
-	{"G21_ArrivalOrder", func(e *env) { e.play("w r r w r r w") }},
-	{"G21_PermitsInOrder", func(e *env) { e.play("w 2 2 2 2 2 2") }},
+	{"G21_ArrivalOrder", func(e *env) { e.play("w r r w r r w", "w 2 2 2 2 2 2") }},
 	{"G21_OneWokenPerPermit", oneWokenPerPermit},
-	{"G21_ReaderBehindWaitingWriter", func(e *env) { e.behindWaitingWriter("r") }},
-	{"G21_PermitBehindWaitingWriter", func(e *env) { e.behindWaitingWriter("3") }},
+	{"G21_BehindWaitingWriter", behindWaitingWriter},
 	{"G21_WriterGivesUp", writerGivesUp},
-	{"G21_WriterIsServed", func(e *env) { e.writerIsServed("r") }},
-	{"G21_WriterIsServedAmongPermits", func(e *env) { e.writerIsServed("4") }},
+	{"G21_WriterIsServed", writerIsServed},
 	{"G21_DeadWriterKeepsNobodyOut", deadWriterKeepsNobodyOut},
 })
 
 const (
-	ruleTurns    = "readers and writers are served first come, first served"
-	ruleKeepsOut = "a writer that waits keeps new readers out"
-	ruleStream   = "a steady stream of readers or permits keeps no writer out"
+	ruleTurns    = "requests are served first come, first served"
+	ruleKeepsOut = "a writer that waits keeps new readers and permits out"
 )
 
 // oneWokenPerPermit counts, by the places that OnEvent receives, who looks at the queue when a permit comes back.
 func oneWokenPerPermit(e *env) {
 	e.needs(e.engine.Ordered, "tell places")
-	const n, waiters = 2, 8
+	const waiters = 8
 	const few = 3 // whose place has become that of the first, or of one that looks ahead
 	a := e.client()
 	b, log := e.watched()
-	locks := e.permits([]*Client{a}, n)
+	locks := e.share("2", []*Client{a, a})
 	var waiting []*waiter
 	for i := range waiters {
-		waiting = append(waiting, e.wait(b, holdfast.WithLimit(n)).waits(a, e.key, i+1))
+		waiting = append(waiting, e.wait(b, holdfast.WithLimit(2)).waits(a, e.key, i+1))
 	}
 	for _, w := range waiting {
 		e.settle()
@@ -43,123 +39,97 @@ func oneWokenPerPermit(e *env) {
 		e.release(locks[0])
 		locks = append(locks[1:], w.granted(e.handOver(), ruleNext))
 		e.settle()
-		if told := len(log.of(holdfast.Queued)) - before; told > few {
-			e.broken("a permit that is given back wakes one waiter", "%d places were told", told)
-		}
+		told := len(log.of(holdfast.Queued)) - before
+		e.brokenIf(told > few, "a permit that is given back wakes one waiter", "%d places were told", told)
 	}
-	for _, lock := range locks {
-		e.release(lock)
-	}
+	e.release(locks...)
 	e.closed(b, log)
 }
 
 // behindWaitingWriter has a request of a mode wait behind a writer, which waits for another of the mode.
-func (e *env) behindWaitingWriter(m mode) {
+func behindWaitingWriter(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
-	lock := e.hold(a, m.option())
-	writer := e.wait(b).waits(a, e.key, 1)
-	e.isHeld(c, e.key, ruleKeepsOut, m.option())
-	reader := e.wait(c, m.option()).waits(a, e.key, 2)
-	e.settle()
-	reader.stillWaits(ruleKeepsOut)
-	e.release(lock)
-	if e.engine.Ordered {
-		e.release(writer.granted(e.handOver(), ruleTurns))
-		e.release(reader.granted(e.handOver(), ruleTurns))
-	} else {
-		first, second := writer, reader
-		if e.eventually(e.patience(), func() bool { return isClosed(writer.done) || isClosed(reader.done) }) && isClosed(reader.done) {
-			first, second = reader, writer
-		}
-		e.release(first.granted(0, ruleServed))
-		e.release(second.granted(e.patience(), ruleServed))
-	}
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-// writerGivesUp has readers wait behind a writer that gives up, and behind one that is lost.
-func writerGivesUp(e *env) {
-	const rule = "readers behind a waiting writer are let in when it is gone"
-	a, b, c, d := e.client(), e.client(), e.client(), e.client()
-	lock := e.reader(a)
-	for _, lost := range []bool{false, true} {
-		if lost && e.engine.NeverExpires {
-			continue
-		}
+	for _, m := range sharedModes {
+		lock := e.hold(a, m.option())
 		writer := e.wait(b).waits(a, e.key, 1)
-		readers := []*waiter{
-			e.wait(c, holdfast.WithShared()).waits(a, e.key, 2),
-			e.wait(d, holdfast.WithShared()).waits(a, e.key, 3),
-		}
-		if lost {
-			b.Cut()
-			if b.Expire != nil {
-				b.Expire()
-			}
-		}
-		writer.gone(holdfast.ErrHeld, holdfast.ErrDisconnected)
-		for _, w := range readers {
-			e.isLive(w.granted(e.handOver(), rule), ruleShare)
-		}
-		for _, w := range readers {
-			e.release(w.lock)
-		}
-		e.isLive(lock, ruleOthers)
-		b.Heal()
+		e.isHeld(c, e.key, ruleKeepsOut, m.option())
+		later := e.wait(c, m.option()).waits(a, e.key, 2)
+		e.settle()
+		later.stillWaits(ruleKeepsOut)
+		e.release(lock)
+		e.inTurn(writer, later)
+		e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 	}
-	e.release(lock)
-	e.leavesNothing(e.key, e.patience(), ruleNothing)
 }
 
-// writerIsServed keeps a key shared without a gap, by requests of one mode that hold it in turns.
-func (e *env) writerIsServed(m mode) {
-	a, b, c := e.client(), e.client(), e.client()
-	stop := make(chan struct{})
-	var stream sync.WaitGroup
-	defer stream.Wait()
-	defer close(stop)
-	first := e.hold(a, m.option())
-	for i := range 3 {
-		stream.Go(func() {
-			lock := first
-			if i > 0 {
-				lock = nil
+// writerGivesUp has readers, or permits, wait behind a writer that gives up, and behind one that is lost.
+func writerGivesUp(e *env) {
+	const rule = "requests behind a waiting writer are granted when it has left"
+	a, b, c, d := e.client(), e.client(), e.client(), e.client()
+	for _, m := range sharedModes {
+		lock := e.hold(a, m.option())
+		for _, lost := range []bool{false, true} {
+			if lost && e.engine.NeverExpires {
+				continue
 			}
-			for {
-				if lock != nil {
+			writer := e.wait(b).waits(a, e.key, 1)
+			later := []*waiter{e.wait(c, m.option()).waits(a, e.key, 2), e.wait(d, m.option()).waits(a, e.key, 3)}
+			if lost {
+				b.dies()
+			}
+			writer.gone(holdfast.ErrHeld, holdfast.ErrDisconnected)
+			for _, w := range later {
+				e.isLive(w.granted(e.handOver(), rule), ruleShare)
+			}
+			for _, w := range later {
+				e.release(w.lock)
+			}
+			e.isLive(lock, ruleOthers)
+			b.Heal()
+		}
+		e.release(lock)
+		e.leavesNothing(e.key, e.patience(), ruleNothing)
+	}
+}
+
+// writerIsServed keeps a key shared without a gap, by three holders in turn.
+func writerIsServed(e *env) {
+	c, clients := e.client(), e.clients(2)
+	for _, m := range []mode{"r", "4"} {
+		stop := make(chan struct{})
+		var stream sync.WaitGroup
+		first := e.hold(clients[0], m.option())
+		for i := range 3 {
+			stream.Go(func() {
+				lock, err := first, error(nil)
+				if i > 0 {
+					lock, err = clients[i%2].Acquire(e.within(e.patience()), e.key, m.option())
+				}
+				for err == nil {
 					time.Sleep(e.engine.Lease / 100 * time.Duration(i+1))
-					if err := lock.Release(e.within(e.patience())); err != nil {
-						e.Errorf("%s: Release: %v", e.rule, err)
+					if !e.lets(lock) || isClosed(stop) {
 						return
 					}
+					lock, err = clients[i%2].Acquire(e.within(e.patience()), e.key, m.option())
 				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				var err error
-				if lock, err = []*Client{a, b}[i%2].Acquire(e.within(e.patience()), e.key, m.option()); err != nil {
-					e.Errorf("%s: Acquire: %v", e.rule, err)
-					return
-				}
-			}
-		})
+				e.Errorf("%s: Acquire: %v", e.rule, err)
+			})
+		}
+		lock, err := c.Acquire(e.within(e.patience()), e.key)
+		close(stop)
+		if err == nil {
+			e.lets(lock)
+		}
+		stream.Wait()
+		e.noError(err, "a steady stream of readers or permits keeps no writer out")
 	}
-	lock, err := c.Acquire(e.within(e.patience()), e.key)
-	if err != nil {
-		e.broken(ruleStream, "%v", err)
-	}
-	e.release(lock)
 }
 
 // deadWriterKeepsNobodyOut has a writer die while it waits.
 func deadWriterKeepsNobodyOut(e *env) {
-	if e.engine.NeverExpires {
-		e.Skipf("%s: no lease ends here", e.rule)
-	}
+	e.needs(!e.engine.NeverExpires, "end a lease")
 	a, b, c := e.client(), e.client(), e.client()
-	lock := e.reader(a)
+	lock := e.hold(a, holdfast.WithShared())
 	writer := e.wait(b).waits(a, e.key, 1)
 	b.Cut()
 	reader := e.wait(c, holdfast.WithShared()).granted(e.handOver(), "a writer that died keeps readers out for a lease at most")
