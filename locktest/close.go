@@ -23,16 +23,17 @@ var closeCases = []testCase{
 	{"G11_CloseLeavesNoGoroutine", closeLeavesNoGoroutine},
 }
 
-const closeWithoutEnd = "G11_CloseWhileCutWithoutEnd"
+const (
+	closeWithoutEnd = "G11_CloseWhileCutWithoutEnd"
+	ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleasePending"
+	ruleClosed      = "Close ends locks with ErrReleased and calls with ErrClosed"
+)
 
 // closeGrace is how much longer Close may take than its ctx or the last lease.
 const closeGrace = time.Second
 
 // settling is the further time in which an engine confirms what it gave up.
 func (e *env) settling() time.Duration { return 2*e.engine.Lease + e.engine.Soon }
-
-const ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleasePending"
-const ruleClosed = "Close ends locks with ErrReleased and calls with ErrClosed"
 
 // closeEndsEverything closes a client several times at once.
 func closeEndsEverything(e *env) {

@@ -93,7 +93,10 @@ func oneEndTouchesNoOther(e *env) {
 		after(1, "release")
 		grant := e.grantOf(probe, locks[2])
 		e.noError(probe.Break(e.soon(), grant), "Break ends the grant that it is given")
-		e.failsWith(e.retriedBreak(probe, grant), holdfast.ErrChanged, "Break of a grant that is gone is ErrChanged")
+		e.becomes(e.handOver(), "Break of a grant that is gone is ErrChanged", func() (bool, any) {
+			err := probe.Break(e.soon(), grant)
+			return errors.Is(err, holdfast.ErrChanged), err
+		})
 		e.ends(locks[2], e.engine.Notice, "Break ends the grant that it is given", holdfast.ErrBroken)
 		after(2, "Break")
 		e.noError(locks[3].Extend(e.engine.Lease/50), "Extend sets the TTL of a live lock")
@@ -129,15 +132,6 @@ func (e *env) grantOf(c *Client, lock *holdfast.Lock) holdfast.Info {
 	}
 	e.broken(ruleAll, "nothing is told of a lock of %q with token %v", lock.Owner(), lock.Token())
 	panic("not reached")
-}
-
-// retriedBreak breaks a grant again, once the engine has had time to end it.
-func (e *env) retriedBreak(c *Client, info holdfast.Info) (err error) {
-	e.eventually(e.handOver(), func() bool {
-		err = c.Break(e.soon(), info)
-		return err != nil
-	})
-	return err
 }
 
 // deadReaderAmongLive keeps a holder alive beside a dead one: the writer waits for both, but not for ever.
