@@ -138,3 +138,19 @@ func (r *reign) ends(e *env, d time.Duration, rule string, causes ...error) {
 // turn bounds the time from the end of one term to the next: a hand-over, and what a
 // candidate that has just led waits, for others to look.
 func (e *env) turn() time.Duration { return e.patience() }
+
+// fitness is a Fit that a case sets, and the number of times it was asked.
+type fitness struct {
+	unfit atomic.Pointer[error]
+	asked atomic.Int64
+}
+
+func (f *fitness) set(err error) { f.unfit.Store(&err) }
+
+func (f *fitness) fit(context.Context) error {
+	f.asked.Add(1)
+	if err := f.unfit.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -18,23 +18,22 @@ var closeCases = []testCase{
 	{"G11_UseAfterClose", useAfterClose},
 	{"G11_CloseWhileCut", closeWhileCut},
 	{closeWithoutEnd, closeWhileCutWithoutEnd},
-	{"G11_CloseAfterTheLoss", closeAfterTheLoss},
 	{"G11_CloseWithCtxDone", closeWithCtxDone},
 	{"G11_CloseInAList", closeInAList},
 	{"G11_CloseLeavesNoGoroutine", closeLeavesNoGoroutine},
 }
 
-const closeWithoutEnd = "G11_CloseWhileCutWithoutEnd"
+const (
+	closeWithoutEnd = "G11_CloseWhileCutWithoutEnd"
+	ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleasePending"
+	ruleClosed      = "Close ends locks with ErrReleased and calls with ErrClosed"
+)
 
 // closeGrace is how much longer Close may take than its ctx or the last lease.
 const closeGrace = time.Second
 
 // settling is the further time in which an engine confirms what it gave up.
 func (e *env) settling() time.Duration { return 2*e.engine.Lease + e.engine.Soon }
-
-const ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleasePending"
-
-const ruleClosed = "Close ends locks with ErrReleased and calls with ErrClosed"
 
 // closeEndsEverything closes a client several times at once.
 func closeEndsEverything(e *env) {
@@ -106,15 +105,11 @@ func closeWhileCut(e *env) {
 	info := e.inspect(a)
 	w := e.waitKey(a, e.key, nil).waits(b, e.key, 1)
 	a.Cut()
-	type result struct {
-		name string
-		err  error
-	}
 	calls := e.calls(a, info)
 	delete(calls, "Observe") // an observer waits for another state
-	results := make(chan result, len(calls))
+	results := make(map[string]<-chan error)
 	for name, call := range calls {
-		go func() { results <- result{name, call(e.ctx, e.prefix+"other", nil)} }()
+		results[name] = later(func() error { return call(e.ctx, e.prefix+"other", nil) })
 	}
 	time.Sleep(e.engine.Lease / 20)
 	limit := e.engine.Lease / 10
@@ -127,9 +122,8 @@ func closeWhileCut(e *env) {
 		e.ends(lock, 0, ruleClosed, holdfast.ErrReleased)
 	}
 	e.failsWith(w.fails(e.engine.Soon, "Close ends every call that waits"), holdfast.ErrClosed, ruleClosed, "Acquire")
-	for range calls {
-		r := receive(e, results, e.engine.Soon, "Close ends every call that waits", "a call still waits")
-		e.failsWith(r.err, holdfast.ErrClosed, ruleClosed, r.name)
+	for name, result := range results {
+		e.failsWith(e.result(result, e.engine.Soon, "Close ends every call that waits"), holdfast.ErrClosed, ruleClosed, name)
 	}
 	next := []*holdfast.Lock{e.inherits(b, e.key), e.inherits(b, e.prefix+"another")}
 	a.Heal()
@@ -165,22 +159,6 @@ func (e *env) closesBy(c *Client, limit time.Duration) error {
 	return e.result(result, limit, "Close returns when the last lease has expired, even if the engine never answers")
 }
 
-func closeAfterTheLoss(e *env) {
-	a, b, lock := e.held()
-	a.Cut()
-	if e.engine.NeverExpires {
-		e.outlasts(b, lock)
-		e.failsWith(a.Close(e.within(e.engine.Lease/10)), holdfast.ErrReleasePending, ruleUnconfirmed, "the key is held for ever")
-		e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
-		e.release(e.inherits(b, e.key))
-		return
-	}
-	e.ends(lock, e.engine.Lease+e.engine.Soon, "a lock of a client that is cut off ends", expired...)
-	_ = e.closesBy(a, closeGrace+e.settling())
-	e.endedBy(lock, "Close does not change how a lock ended", expired...)
-	e.release(e.holdWithin(e.handOver(), b, e.key))
-}
-
 // closeWithCtxDone calls Close as deferred calls do: the engine answers, so every key is given back at once.
 func closeWithCtxDone(e *env) {
 	b := e.client()
@@ -190,8 +168,7 @@ func closeWithCtxDone(e *env) {
 		for _, key := range keys {
 			e.holdKey(a, key)
 		}
-		ctx := e.done()
-		e.noError(a.Close(ctx), "Close returns nil if the engine answers, even if its ctx is done")
+		e.noError(a.Close(e.done()), "Close returns nil if the engine answers, even if its ctx is done")
 		for _, key := range keys {
 			e.release(e.takes(b, key, "Close gives every key back, even if its ctx is done"))
 		}

@@ -12,7 +12,6 @@ import (
 
 var dataCases = []testCase{
 	{"G16_OthersReadIt", othersReadIt},
-	{"G16_ObserversAreTold", observersSeeData},
 	{"G16_Stays", dataStays},
 	{"G16_LastWins", lastWins},
 	{"G16_RefusedAfterTheEnd", dataAfterTheEnd},
@@ -67,31 +66,6 @@ func othersReadIt(e *env) {
 	info := e.inspect(b)
 	e.brokenIf(info.Held || len(info.Data) > 0, "data ends with the hold", "%+v", info)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-// observersSeeData sets data while others observe, and some of it too fast for them.
-func observersSeeData(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.mine(a, holdfast.WithData([]byte("first")))
-	theirs, own := e.observe(b, nil), e.observe(a, nil)
-	for _, o := range []*observer{theirs, own} {
-		o.holds(lock, "the present state is told first")
-	}
-	for _, steps := range [][]string{{"second"}, {"third"}, {""}, {"1", "2", "3", "4", "last"}} {
-		for _, data := range steps {
-			e.sets(lock, data)
-		}
-		want := steps[len(steps)-1]
-		for _, o := range []*observer{theirs, own} {
-			info := o.last("observers are told the data that was set last", func(i holdfast.Info) bool {
-				return i.Held && string(i.Data) == want
-			})
-			e.brokenIf(info.Token != lock.Token() || info.Owner != lock.Owner(), ruleDataAlone, "observers are told of %+v", info)
-		}
-	}
-	e.release(lock)
-	theirs.free("that nobody holds the key is told")
-	own.free("that nobody holds the key is told")
 }
 
 // dataStays sets data before the first heartbeat, and looks again after many.
@@ -200,27 +174,6 @@ func dataAfterABreak(e *env) {
 	e.refusesData(lock, holdfast.ErrBroken)
 	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
 	e.isLive(next, ruleSpares)
-}
-
-func dataTouchesNoOther(e *env) {
-	a, b := e.client(), e.client()
-	other := e.holdKey(a, e.prefix+"other", holdfast.WithData([]byte("other")))
-	lock := e.hold(a, holdfast.WithData([]byte("old")))
-	waits := e.wait(b, holdfast.WithData([]byte("next"))).waits(a, e.key, 1)
-	for i := range 3 {
-		e.sets(lock, fmt.Sprint(i))
-		waits.stillWaits(ruleOne)
-	}
-	info := e.inspect(a)
-	e.brokenIf(e.engine.Ordered && (len(info.Queue) != 1 || string(info.Queue[0].Data) != "next"),
-		ruleDataAlone, "the queue is %+v", info.Queue)
-	e.hasData(b, other.Key(), "other", ruleDataAlone)
-	e.isLive(lock, ruleDataAlone)
-	e.release(lock)
-	next := waits.granted(e.handOver(), "who waits is granted the key when it is free, whatever data was set")
-	e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
-	e.hasData(a, e.key, "next", "the next holder's data is its own")
-	e.release(next)
 }
 
 func dataSurvivesACut(e *env) {

@@ -112,10 +112,6 @@ func termEndsFirst(e *env) {
 	if pause := e.client(); pause.Pause != nil {
 		ways["pause"] = func(c *Client) { c.Pause() }
 	}
-	if e.engine.NeverExpires {
-		e.termOutlastsSilence(ways)
-		return
-	}
 	for name, silence := range ways {
 		key := e.prefix + name
 		a, b := e.client(), e.client()
@@ -127,26 +123,18 @@ func termEndsFirst(e *env) {
 		two.run()
 		e.queued(b, key, 1)
 		silence(a)
+		if e.engine.NeverExpires {
+			time.Sleep(e.engine.Lease * 3 / 2)
+			two.follows(ruleForever)
+			e.brokenIf(first.ctx.Err() != nil, ruleForever, "the ctx of lead has ended by %s: %v", name, context.Cause(first.ctx))
+			continue
+		}
 		second := two.leads(e.handOver(), "another candidate is elected when the leader's lease has passed")
 		e.brokenIf(<-early, ruleTermFirst, "it had not ended, by %s; Err of the lock: %v", name, first.lock.Err())
 		first.ends(e, 0, "the ctx of lead ends with its lock", expired...)
 		e.newer(second.lock.Token(), first.lock.Token(), "the token of a term is greater than those before")
 		e.brokenIf(one.Term() != nil || two.Term() != second.lock,
 			"Term is the lock of who leads", "of the former leader: %v, of the new one: %v", one.Term(), two.Term())
-	}
-}
-
-// termOutlastsSilence checks that a leader that is silent goes on leading.
-func (e *env) termOutlastsSilence(ways map[string]func(*Client)) {
-	for name, silence := range ways {
-		key := e.prefix + name
-		a, b := e.client(), e.client()
-		first := e.candidateFor(a, key, nil).run().leads(e.engine.Soon, ruleElected)
-		two := e.candidateFor(b, key, nil).run()
-		silence(a)
-		time.Sleep(e.engine.Lease + e.engine.Lease/2)
-		two.follows(ruleForever)
-		e.brokenIf(first.ctx.Err() != nil, ruleForever, "the ctx of lead has ended by %s: %v", name, context.Cause(first.ctx))
 	}
 }
 
@@ -234,4 +222,49 @@ func (e *env) stepsDown(leader *candidate, term *reign, other *candidate, long t
 	}
 	e.broken(ruleBehind, "who stepped down leads again, %d times of %d", tries, tries)
 	panic("not reached")
+}
+
+func unfitDoesNotStand(e *env) {
+	a, b := e.client(), e.client()
+	every := e.engine.Lease / 50
+	f := &fitness{}
+	f.set(errors.New("still warming up"))
+	c := e.stands(a, &holdfast.ElectionOptions{Fit: f.fit, FitEvery: every})
+	asked := func(n int64) {
+		before := f.asked.Load()
+		e.brokenIf(!e.eventually(e.patience(), func() bool { return f.asked.Load() >= before+n }),
+			"Fit is asked every FitEvery", "not %d times within %v", n, e.patience())
+	}
+	asked(3)
+	c.follows(ruleUnfit)
+	lock := e.takes(b, e.key, ruleUnfit)
+	f.set(nil)
+	asked(3)
+	e.queued(b, e.key, 1)
+	f.set(errors.New("lost its disk"))
+	asked(2)
+	e.queued(b, e.key, 0)
+	e.release(lock)
+	asked(3)
+	c.follows(ruleUnfit)
+	f.set(nil)
+	c.leads(e.turn(), ruleUnfit)
+}
+
+func unfitStepsDown(e *env) {
+	a, b := e.client(), e.client()
+	every := e.engine.Lease / 20
+	f := &fitness{}
+	one := e.stands(a, &holdfast.ElectionOptions{Fit: f.fit, FitEvery: every})
+	first := one.leads(e.engine.Soon, ruleElected)
+	two := e.stands(b, nil)
+	time.Sleep(2 * every)
+	e.brokenIf(first.ctx.Err() != nil, "a leader that is fit goes on leading", "%v", context.Cause(first.ctx))
+	full := errors.New("the disk is full")
+	f.set(full)
+	first.ends(e, every+e.engine.Soon, "a leader that is unfit steps down within FitEvery", holdfast.ErrUnfit)
+	first.ends(e, 0, "the cause of the end of lead's ctx has the error of Fit", full)
+	first.leave(first.ctx.Err())
+	two.leads(e.turn(), ruleBehind)
+	one.follows(ruleUnfit)
 }

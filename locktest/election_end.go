@@ -67,7 +67,7 @@ func resignAsRelease(e *env) {
 	a, b := e.client(), e.client()
 	c, r := e.elected(a, nil)
 	err := c.Resign(e.done())
-	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled), ruleResign, "with a ctx that is done: %v", err)
+	e.brokenIf(!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled), ruleResign, "its ctx is done: %v", err)
 	r.ends(e, e.engine.Soon, "Resign ends the ctx of lead, even if its own is done", holdfast.ErrResigned)
 	r.leave(nil)
 
@@ -208,4 +208,43 @@ func runEnds(e *env) {
 	c.returns(e.patience(), ruleRunEnds, holdfast.ErrClosed)
 	e.leavesNothing(e.key, e.engine.Soon, ruleRunEnds)
 	waiting.run().returns(e.engine.Soon, ruleRunEnds, holdfast.ErrClosed)
+}
+
+func eventsReportTerms(e *env) {
+	a, l := e.watched()
+	c := e.stands(a, nil)
+	failed := errors.New("the work failed")
+	var locks []*holdfast.Lock
+	for i, end := range []func(*reign){
+		func(r *reign) { r.leave(nil) },
+		func(r *reign) {
+			e.noError(r.lock.Extend(time.Millisecond), ruleAnswers, "Extend")
+			r.ends(e, e.engine.Soon, "the ctx of lead ends with its lock", holdfast.ErrTTLExpired)
+			time.Sleep(e.engine.Lease / 50)
+			r.leave(r.ctx.Err())
+		},
+		func(r *reign) { r.leave(failed) },
+	} {
+		r := c.leads(e.turn(), ruleLossIsNo)
+		locks = append(locks, r.lock)
+		n := i + 1
+		e.brokenIf(!e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.TermBegan)) == n }),
+			ruleTerms, "term %d has begun; reported: %+v", n, l.of(holdfast.TermBegan))
+		time.Sleep(e.engine.Lease / 50)
+		end(r)
+	}
+	c.returns(e.patience(), ruleReturned, failed)
+	e.closed(a, l)
+	began, ended, granted := l.of(holdfast.TermBegan), l.of(holdfast.TermEnded), l.of(outcomes...)
+	e.brokenIf(len(began) != len(locks) || len(ended) != len(locks), ruleTerms, "%d terms; reported: %+v and %+v", len(locks), began, ended)
+	for i, lock := range locks {
+		want := holdfast.Event{
+			Seq: began[i].Seq, Kind: holdfast.TermBegan, Time: began[i].Time, ID: granted[i].ID, Key: e.key, Owner: a.Owner(), Token: lock.Token(),
+		}
+		e.brokenIf(began[i] != want, ruleTerms, "%+v, want %+v", began[i], want)
+		want.Seq, want.Kind, want.Time, want.Took = ended[i].Seq, holdfast.TermEnded, ended[i].Time, ended[i].Took
+		want.Cause, want.Err = []error{nil, lock.Err(), nil}[i], []error{nil, nil, failed}[i]
+		e.brokenIf(ended[i] != want, ruleTerms, "%+v, want %+v", ended[i], want)
+		e.brokenIf(want.Took < e.engine.Lease/50 || want.Took > e.patience(), ruleTerms, "reported to have taken %v", want.Took)
+	}
 }

@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,7 +12,6 @@ var endCases = []testCase{
 	{"G3_TokensRise", tokensRise},
 	{"G4_FirstEndWins", firstEndWins},
 	{"G4_CauseIsNamed", causeIsNamed},
-	{"G4_OneEndForAllWhoAsk", oneEndForAllWhoAsk},
 }
 
 const ruleFirstEnd = "the first end of a lock wins and never changes"
@@ -113,69 +111,32 @@ func causeIsNamed(e *env) {
 	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }
 
-// oneEndForAllWhoAsk ends a lock in several ways at once: every reader sees the same end.
-func oneEndForAllWhoAsk(e *env) {
-	a := e.client()
-	for range 5 {
-		lock := e.hold(a, holdfast.WithTTL(2*time.Millisecond))
-		info := e.inspect(a)
-		const askers = 8
-		seen := make([]error, askers)
-		var wg sync.WaitGroup
-		for i := range askers {
-			wg.Go(func() {
-				switch i {
-				case 0, 1:
-					time.Sleep(2 * time.Millisecond)
-					lock.Release(e.soon())
-				case 2:
-					if info.Held {
-						_ = a.Break(e.soon(), info) // ErrChanged, if it comes too late
-					}
-				}
-				<-lock.Done()
-				seen[i] = lock.Err()
-			})
-		}
-		wg.Wait()
-		for _, err := range seen {
-			e.brokenIf(err == nil || err != seen[0], "a lock has one end, the same for every reader", "%v and %v", seen[0], err)
-		}
-		e.leavesNothing(e.key, e.patience(), "however a lock ends, its key becomes free")
-	}
-}
-
 // tokensRise ends one hold after the other, in every possible way.
 func tokensRise(e *env) {
 	probe := e.client()
-	ends := []struct {
-		name string
-		end  func(c *Client, lock *holdfast.Lock)
-		opts []holdfast.Option
-	}{
-		{name: "a release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
-		{name: "another release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
-		{
-			name: "its TTL",
-			end:  func(_ *Client, lock *holdfast.Lock) { e.ends(lock, e.handOver(), "TTL", holdfast.ErrTTLExpired) },
-			opts: []holdfast.Option{holdfast.WithTTL(e.engine.Lease / 20)},
-		},
-		{name: "the close of its client", end: func(c *Client, _ *holdfast.Lock) { e.close(c) }},
-		{name: "a break", end: func(*Client, *holdfast.Lock) { e.breaks(probe, e.key) }},
-		{name: "a cut past its lease", end: func(c *Client, _ *holdfast.Lock) { c.Cut() }},
-		{name: "the expiry of its session", end: func(c *Client, _ *holdfast.Lock) { c.dies() }},
-		{name: "nothing", end: func(*Client, *holdfast.Lock) {}},
-	}
-	silent := map[string]bool{"a cut past its lease": true, "the expiry of its session": true}
 	var last holdfast.Token
 	after := "nothing"
-	for _, step := range ends {
+	for _, way := range []string{"a release", "its TTL", "its client's Close", "a break", "a cut past its lease", "the end of its session", ""} {
+
 		c := e.client()
-		lock := e.holdWithin(e.patience(), c, e.key, step.opts...)
+		lock := e.holdWithin(e.patience(), c, e.key)
 		e.newer(lock.Token(), last, "tokens of a key strictly increase, after an end by "+after)
-		last, after = lock.Token(), step.name
-		step.end(c, lock)
-		if e.engine.NeverExpires && silent[step.name] {
+		last, after = lock.Token(), way
+		switch way {
+		case "a release":
+			e.release(lock)
+		case "its TTL":
+			e.ways(c, probe)["TTL"](lock)
+		case "its client's Close":
+			e.close(c)
+		case "a break":
+			e.breaks(probe, e.key)
+		case "a cut past its lease":
+			c.Cut()
+		case "the end of its session":
+			c.dies()
+		}
+		if e.engine.NeverExpires && (way == "a cut past its lease" || way == "the end of its session") {
 			e.keptFrom(probe, e.key)
 			e.breaks(probe, e.key)
 		}
@@ -250,7 +211,7 @@ func (e *env) keepsForever(a *Client, silence, speak func()) {
 	next, err := b.Acquire(e.within(e.handOver()), broken.Key())
 	e.noError(err, ruleFreed, "Acquire")
 	speak()
-	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken learns of it when it can be reached again", holdfast.ErrBroken)
+	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder that can be reached again learns of a break", holdfast.ErrBroken)
 	e.noError(kept.Verify(e.within(e.patience())), ruleForever, "Verify")
 	e.isLive(next, ruleOne)
 	e.newer(next.Token(), broken.Token(), "the next grant has a greater token")

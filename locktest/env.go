@@ -101,26 +101,19 @@ func (e *env) brokenIf(bad bool, rule, format string, args ...any) {
 // noError insists that a call has succeeded. What, if given, names the call.
 func (e *env) noError(err error, rule string, what ...string) {
 	e.Helper()
-	e.brokenIf(err != nil, rule, "%s%v", named(what), err)
+	e.brokenIf(err != nil, rule, "%s%v", strings.Join(append(what, ""), ": "), err)
 }
 
 // failsWith insists on an error that matches want.
 func (e *env) failsWith(err, want error, rule string, what ...string) {
 	e.Helper()
-	e.brokenIf(!errors.Is(err, want), rule, "%s%v, want %v", named(what), err, want)
+	e.brokenIf(!errors.Is(err, want), rule, "%s%v, want %v", strings.Join(append(what, ""), ": "), err, want)
 }
 
 // mayFail insists that a call has succeeded or failed with an error that matches allowed.
 func (e *env) mayFail(err, allowed error, rule string) {
 	e.Helper()
 	e.brokenIf(err != nil && !errors.Is(err, allowed), rule, "%v", err)
-}
-
-func named(what []string) string {
-	if len(what) == 0 {
-		return ""
-	}
-	return what[0] + ": "
 }
 
 // breach describes a rule that does not hold.

@@ -187,7 +187,8 @@ func badOptions(e *env) {
 		e.refused(err, c.field, "Election, "+c.what)
 	}
 	for field, option := range map[string]holdfast.Option{
-		"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1), "random order": holdfast.WithRandomOrder(), "wait": holdfast.WithWait(time.Hour),
+		"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1),
+		"random order": holdfast.WithRandomOrder(), "wait": holdfast.WithWait(time.Hour),
 	} {
 		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
 		e.refused(err, field, "Election")

@@ -116,13 +116,9 @@ func acquireLoses(e *env, fate Fate) {
 		lose()
 		sent := time.Now()
 		lock, err := a.Acquire(e.within(e.patience()), e.key)
-		if err != nil {
-			e.broken("what is lost is sent again", "%s: %v", what, err)
-			return
-		}
+		e.noError(err, "what is lost is sent again", what)
 		took := time.Since(sent)
-		e.brokenIf(took > e.engine.Lease*3/4,
-			"nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
+		e.brokenIf(took > e.engine.Lease*3/4, "nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
 		e.owns(lock, probe)
 		e.releaseInTime(lock, what)
 		a.Lose(nil) // what is sent from now on does not count
@@ -245,7 +241,7 @@ func otherRepliesRenewNothing(e *env) {
 	}
 	next := w.granted(e.handOver(), ruleExpires)
 	if !<-known {
-		e.refuted(ruleFirst, "another client was granted the key while the lock was live of a holder that was answered, but not to what renews its lease")
+		e.refuted(ruleFirst, "another client was granted the key while the lock of a holder was live that was only told of the key")
 	}
 	e.release(next)
 }

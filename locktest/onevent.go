@@ -2,7 +2,9 @@ package locktest
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -43,8 +45,7 @@ func eventsReportHolds(e *env) {
 	e.holdKey(other, taken)
 	var attempts []*attempt
 	try := func(call, key, owner string, wait bool, f func() (*holdfast.Lock, error)) *attempt {
-		began := time.Now()
-		tried := &attempt{call: call, want: holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}}
+		began, tried := time.Now(), &attempt{call: call, want: holdfast.Event{Kind: holdfast.Started, Key: key, Owner: owner, Wait: wait}}
 		tried.lock, tried.err = f()
 		tried.granted, tried.lasted = time.Now(), time.Since(began)
 		attempts = append(attempts, tried)
@@ -52,9 +53,8 @@ func eventsReportHolds(e *env) {
 	}
 	for way, end := range e.ways(a, other) {
 		tried := try("Acquire", e.prefix+way, "somebody", true, func() (*holdfast.Lock, error) {
-			return a.Acquire(e.soon(), e.prefix+way, holdfast.WithOwner("somebody"))
+			return e.holdKey(a, e.prefix+way, holdfast.WithOwner("somebody")), nil
 		})
-		e.noError(tried.err, ruleFree)
 		time.Sleep(e.engine.Lease / 50)
 		end(tried.lock)
 		tried.over = time.Now()
@@ -83,19 +83,18 @@ func eventsReportHolds(e *env) {
 	for _, event := range l.of(endings...) {
 		ends[event.ID] = event
 	}
-	e.brokenIf(len(starts) != len(attempts) || len(outs) != len(attempts), ruleAcquisition, "%d calls: %+v and %+v", len(attempts), starts, outs)
+	e.brokenIf(len(starts) != len(attempts) || len(outs) != len(attempts), ruleAcquisition, "%d calls: %+v, %+v", len(attempts), starts, outs)
 	for i, a := range attempts {
 		began, out := starts[i], outs[i]
 		a.want.ID, a.want.Time, a.want.Seq = began.ID, began.Time, began.Seq
 		e.brokenIf(began != a.want, ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
 		want := a.want
-		want.Kind, want.Seq, want.Time = holdfast.Failed, out.Seq, out.Time
-		want.Took, want.Err = out.Time.Sub(began.Time), a.err
+		want.Kind, want.Seq, want.Time, want.Took, want.Err = holdfast.Failed, out.Seq, out.Time, out.Time.Sub(began.Time), a.err
 		if a.lock != nil {
 			want.Kind, want.Key, want.Token = holdfast.Granted, a.lock.Key(), a.lock.Token()
 			e.ending(ends[began.ID], a)
 		}
-		e.brokenIf(out != want || out.Took < 0 || out.Took > a.lasted, ruleAcquisition, "%s: %+v, want %+v within %v", a.call, out, want, a.lasted)
+		e.brokenIf(out != want || out.Took < 0 || out.Took > a.lasted, ruleAcquisition, "%s: %+v, want %+v in %v", a.call, out, want, a.lasted)
 		e.brokenIf(a == late && out.Took < giveUp, ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, out.Took)
 	}
 }
@@ -132,20 +131,17 @@ func eventsReportPlaces(e *env) {
 		e.brokenIf(len(places) > 0, rulePlace, "there is no queue; reported: %+v", places)
 		return
 	}
-	first := make(map[uint64]bool)
+	ahead, first := make(map[uint64]int), make(map[uint64]bool)
 	for i, s := range l.of(holdfast.Started) {
-		for _, p := range places {
-			if p.ID != s.ID {
-				continue
-			}
-			want := holdfast.Event{Seq: p.Seq, Kind: holdfast.Queued, ID: s.ID, Time: p.Time, Key: e.key, Owner: a.Owner(), Ahead: i + 1}
-			if first[s.ID] && p.Ahead > 0 && p.Ahead < want.Ahead { // the waiter looked again
-				want.Ahead = p.Ahead
-			}
-			if first[s.ID] = true; p != want {
-				e.broken(rulePlace, "waiter %d: %+v, want %+v", i+1, p, want)
-			}
+		ahead[s.ID] = i + 1
+	}
+	for _, p := range places {
+		want := holdfast.Event{Seq: p.Seq, Kind: holdfast.Queued, ID: p.ID, Time: p.Time, Key: e.key, Owner: a.Owner(), Ahead: ahead[p.ID]}
+		if first[p.ID] && p.Ahead > 0 && p.Ahead < want.Ahead { // the waiter looked again
+			want.Ahead = p.Ahead
 		}
+		first[p.ID] = true
+		e.brokenIf(p != want, rulePlace, "%+v, want %+v", p, want)
 	}
 	e.brokenIf(len(first) != n, rulePlace, "%d waited; reported: %+v", n, places)
 }
@@ -223,4 +219,91 @@ func onEventDelaysNothing(e *env) {
 	e.closed(a, l)
 	got := len(l.of(endings...))
 	e.brokenIf(got != n, ruleEnding, "%d holds, %d ends reported", n, got)
+}
+
+// eventLog records what OnEvent receives.
+type eventLog struct {
+	takes   time.Duration // each call, so that a concurrent call is noticed
+	calling sync.Mutex
+
+	mu       sync.Mutex
+	reported []holdfast.Event
+	faults   []string
+}
+
+func (l *eventLog) note(event holdfast.Event) {
+	if !l.calling.TryLock() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.faults = append(l.faults, fmt.Sprintf("while another was running: %+v", event))
+		return
+	}
+	defer l.calling.Unlock()
+	time.Sleep(l.takes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reported = append(l.reported, event)
+}
+
+// The kinds of events that most cases look at.
+var (
+	outcomes    = []holdfast.EventKind{holdfast.Granted, holdfast.Failed}
+	endings     = []holdfast.EventKind{holdfast.Released, holdfast.TTLExpired, holdfast.Lost}
+	connections = []holdfast.EventKind{holdfast.Ready, holdfast.Disconnected}
+)
+
+// of returns the events of some kinds so far.
+func (l *eventLog) of(kinds ...holdfast.EventKind) []holdfast.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []holdfast.Event
+	for _, event := range l.reported {
+		if slices.Contains(kinds, event.Kind) {
+			found = append(found, event)
+		}
+	}
+	return found
+}
+
+// watched connects a client whose events are recorded.
+func (e *env) watched() (*Client, *eventLog) {
+	l := &eventLog{takes: e.engine.Lease / 100000}
+	return e.clientWith(ClientOptions{OnEvent: l.note}), l
+}
+
+// closed closes a client, after which OnEvent has received every event, and checks their order.
+func (e *env) closed(c *Client, l *eventLog) {
+	e.close(c)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.faults) > 0 {
+		e.broken(ruleEventOrder, "%s", l.faults[0])
+	}
+	const started, granted, over = 1, 2, 3
+	steps := map[holdfast.EventKind]struct{ from, to int }{ // of an acquisition
+		holdfast.Started: {0, started}, holdfast.Queued: {started, started},
+		holdfast.Granted: {started, granted}, holdfast.Failed: {started, over}, holdfast.Asked: {granted, granted},
+		holdfast.TermBegan: {granted, granted},
+		holdfast.Released:  {granted, over}, holdfast.TTLExpired: {granted, over}, holdfast.Lost: {granted, over},
+	}
+	states := make(map[uint64]int)
+	story := make(map[uint64][]holdfast.Event)
+	var last holdfast.Event
+	for _, event := range l.reported {
+		e.brokenIf(event.Time.IsZero() || event.Time.Before(last.Time) || event.Seq <= last.Seq,
+			ruleEventOrder, "%+v\n\tfollows %+v", event, last)
+		last = event
+		step, ok := steps[event.Kind]
+		if !ok {
+			continue
+		}
+		id := event.ID
+		if story[id] = append(story[id], event); id == 0 || states[id] != step.from {
+			e.broken(ruleEventOrder, "event %d is out of order; the events of this acquisition are:\n\t%+v", event.Seq, story[id])
+		}
+		states[id] = step.to
+	}
+	for id, state := range states {
+		e.brokenIf(state != over, ruleEventOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
+	}
 }

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -130,4 +131,140 @@ func stalled(name string, run func(e *env)) testCase {
 		e.stalls = true
 		run(e)
 	}}
+}
+
+// repetitionGrantsNoLonger has somebody watch the key from the moment at which the first message of an acquisition has taken it, of
+// which its holder learns only by the next one, and then cuts the holder off.
+func repetitionGrantsNoLonger(e *env) {
+	a, b := e.client(), e.client()
+	e.needsLose(a)
+	e.release(e.hold(b)) // an engine may take a key that nobody has used in another way
+	for n := 1; n <= mostMessages; n++ {
+		met := a.lose(n, LostReply)
+		w := e.wait(a)
+		e.eventually(e.engine.Lease/2, func() bool { return met() || isClosed(w.done) })
+		known := make(chan bool, 1)
+		other := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(w.done) && w.err == nil && w.lock.Err() != nil })
+		e.eventually(e.patience(), func() bool { return isClosed(w.done) || isClosed(other.done) })
+		last := !met()
+		switch {
+		case isClosed(other.done): // that message had not taken the key
+			e.release(other.granted(0, ruleOne))
+			e.releaseInTime(w.granted(e.handOver(), ruleOne), "who came second")
+		case e.engine.NeverExpires:
+			a.Lose(nil)
+			e.release(w.granted(0, "what is lost is sent again"))
+			e.release(other.granted(e.handOver(), "a release lets the next in"))
+		default:
+			lock := w.granted(0, "what is lost is sent again")
+			a.Cut()
+			next := other.granted(e.handOver(), ruleExpires)
+			if !<-known {
+				e.refuted(ruleFirst, "the reply to message %d was lost, and another client was granted the key; the old Deadline is %v from now",
+					n, time.Until(lock.Deadline()))
+			}
+			e.release(next)
+			a.Heal()
+		}
+		if last {
+			break
+		}
+	}
+}
+
+// givingUpAndClosing closes a client whose acquisition has given up with a message that has had its fate, and no other that arrived.
+func givingUpAndClosing(e *env, fate Fate) {
+	b := e.client()
+	e.release(e.hold(b))
+	for n := 1; n <= mostMessages; n++ {
+		a := e.client()
+		e.needsLose(a)
+		i := 0
+		met := false
+		a.Lose(func() Fate {
+			switch i++; {
+			case i == n:
+				met = true
+				return fate
+			case i == n+1:
+				return LostRequest
+			}
+			return Arrives
+		})
+		sent := time.Now()
+		if lock, err := a.Acquire(e.within(e.engine.Lease/8), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
+			e.releaseInTime(lock, fate.String())
+		}
+		err := a.Close(e.within(e.settling() + e.patience()))
+		e.noError(err, "Close sees to what calls that have given up may have left", fmt.Sprintf("%v (message %d)", fate, n))
+		a.Lose(nil) // and met may be read
+		e.arrived(sent, fate)
+		if fate == LateRequest && !e.engine.NeverExpires { // what arrives after Close may have to go with its lease
+			e.release(e.holdWithin(e.handOver(), b, e.key))
+		}
+		e.leavesNothing(e.key, 0, "Close returns nil only if nothing is left")
+		if !met {
+			break
+		}
+	}
+}
+
+// loses has each message of a call about a grant lost, and hands the key over then. What is sent late must not reach the next grant.
+func (e *env) loses(fate Fate, call func(c *Client, lock *holdfast.Lock, info holdfast.Info) error, after func(lock, next *holdfast.Lock)) {
+	a, b := e.client(), e.client()
+	e.losing(b, fate, func(what string, lose func()) {
+		lock := e.holdWithin(e.patience(), a, e.key)
+		e.watches(a)
+		info := e.inspect(b)
+		lose()
+		sent := time.Now()
+		e.noError(call(b, lock, info), "a call whose messages are lost sends them again, and its result is that of the first", what)
+		b.Lose(nil)
+		if lock.Err() == nil {
+			e.releaseInTime(lock, what)
+		}
+		next := e.holdWithin(e.patience(), a, e.key)
+		e.arrived(sent, fate)
+		e.isLive(next, "no request about a grant reaches the one after it")
+		after(lock, next)
+		e.releaseInTime(next, what)
+	})
+}
+
+func askLoses(e *env, fate Fate) {
+	e.loses(fate, func(c *Client, lock *holdfast.Lock, info holdfast.Info) error {
+		err := c.Ask(e.within(e.patience()), info)
+		if err == nil {
+			e.asked(lock, e.engine.Notice)
+		}
+		return err
+	}, func(_, next *holdfast.Lock) {
+		e.brokenIf(isClosed(next.Asked()), ruleAskOnly, "Asked of the next grant is closed")
+	})
+}
+
+func breakLoses(e *env, fate Fate) {
+	e.loses(fate, func(c *Client, lock *holdfast.Lock, info holdfast.Info) error {
+		err := c.Break(e.within(e.patience()), info)
+		if err == nil {
+			e.ends(lock, e.engine.Notice, "Break removes the grant that its Info describes", holdfast.ErrBroken)
+		}
+		return err
+	}, func(_, _ *holdfast.Lock) {})
+}
+
+// askingTheDead goes on asking a holder that has died, while somebody waits for its lease to run out.
+func askingTheDead(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	e.hold(a)
+	e.needs(!e.engine.NeverExpires, "end a lease")
+	w := e.wait(b).waits(c, e.key, 1)
+	a.Cut()
+	for began := time.Now(); !isClosed(w.done) && time.Since(began) < e.handOver(); time.Sleep(e.engine.Lease / 8) {
+		info := e.inspect(c)
+		err := c.Ask(e.soon(), info)
+		e.brokenIf(err != nil && !isClosed(w.done) && !errors.Is(err, holdfast.ErrChanged) && !errors.Is(err, holdfast.ErrInvalid),
+			"Ask returns nil once the engine has kept the wish", "%v", err)
+	}
+	e.release(w.granted(e.engine.Soon, "an ask does not make the lease of the one that is asked any longer"))
 }

@@ -49,16 +49,14 @@ func Run(t *testing.T, engine Engine) {
 			inRealTime(t, engine, c, watchMachine)
 		})
 	}
-	if engine.Bubble != nil || engine.Lanes <= 1 {
-		for _, c := range cases {
-			run(c)
-		}
-		return
+	lanes := 1
+	if engine.Bubble == nil {
+		lanes = max(1, engine.Lanes)
 	}
 	next := make(chan testCase)
-	var lanes sync.WaitGroup
-	for range engine.Lanes {
-		lanes.Go(func() {
+	var all sync.WaitGroup
+	for range lanes {
+		all.Go(func() {
 			for c := range next {
 				run(c)
 			}
@@ -70,7 +68,7 @@ func Run(t *testing.T, engine Engine) {
 		next <- c
 	}
 	close(next)
-	lanes.Wait()
+	all.Wait()
 }
 
 // A testCase tests one rule. Its name begins with the number of its guarantee.
@@ -82,9 +80,10 @@ type testCase struct {
 // caseLimit bounds a case, in multiples of the longest step. The ctx of each call ends with it.
 const caseLimit = 10
 
-const ruleAnswers = "the engine answers a client that can reach it"
-
-const ruleReturns = "every call returns once its ctx has ended"
+const (
+	ruleAnswers = "the engine answers a client that can reach it"
+	ruleReturns = "every call returns once its ctx has ended"
+)
 
 func runCase(t testing.TB, engine Engine, c testCase) {
 	if engine.Lease <= 0 || engine.Start == nil {

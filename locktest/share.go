@@ -59,7 +59,7 @@ func together(e *env) {
 		var tokens []holdfast.Token
 		for _, c := range []*Client{a, a, b} {
 			lock := e.takes(c, key, ruleShare, m.option())
-			e.brokenIf(!lock.Shared() || lock.Limit() != m.limit(), "a lock says how it is shared", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
+			e.brokenIf(!lock.Shared() || lock.Limit() != m.limit(), "a lock says how it is shared", "%v, %d", lock.Shared(), lock.Limit())
 			e.brokenIf(!e.engine.Tokenless && slices.Contains(tokens, lock.Token()), "holds have different tokens", "two have %v", lock.Token())
 			all, tokens = append(all, lock), append(tokens, lock.Token())
 		}
@@ -93,7 +93,10 @@ func oneEndTouchesNoOther(e *env) {
 		after(1, "release")
 		grant := e.grantOf(probe, locks[2])
 		e.noError(probe.Break(e.soon(), grant), "Break ends the grant that it is given")
-		e.failsWith(e.retriedBreak(probe, grant), holdfast.ErrChanged, "Break of a grant that is gone is ErrChanged")
+		e.becomes(e.handOver(), "Break of a grant that is gone is ErrChanged", func() (bool, any) {
+			err := probe.Break(e.soon(), grant)
+			return errors.Is(err, holdfast.ErrChanged), err
+		})
 		e.ends(locks[2], e.engine.Notice, "Break ends the grant that it is given", holdfast.ErrBroken)
 		after(2, "Break")
 		e.noError(locks[3].Extend(e.engine.Lease/50), "Extend sets the TTL of a live lock")
@@ -129,15 +132,6 @@ func (e *env) grantOf(c *Client, lock *holdfast.Lock) holdfast.Info {
 	}
 	e.broken(ruleAll, "nothing is told of a lock of %q with token %v", lock.Owner(), lock.Token())
 	panic("not reached")
-}
-
-// retriedBreak breaks a grant again, once the engine has had time to end it.
-func (e *env) retriedBreak(c *Client, info holdfast.Info) (err error) {
-	e.eventually(e.handOver(), func() bool {
-		err = c.Break(e.soon(), info)
-		return err != nil
-	})
-	return err
 }
 
 // deadReaderAmongLive keeps a holder alive beside a dead one: the writer waits for both, but not for ever.
@@ -269,12 +263,8 @@ func everyCallShares(e *env) {
 	all, err := b.TryAcquireAll(e.soon(), keys, shared)
 	e.noError(err, ruleShare, "TryAcquireAll")
 	e.isHeld(a, keys[1], ruleExclude)
-	called := false
-	err = b.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
-		called = lock.Shared()
-		return nil
-	}, shared, holdfast.WithTTL(e.patience()))
-	e.brokenIf(err != nil || !called, ruleShare, "TryDo: %v", err)
+	err = b.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil }, shared)
+	e.noError(err, ruleShare, "TryDo")
 	e.releaseAll(all)
 	e.release(one)
 	_, err = b.Acquire(e.within(e.patience()), e.key, holdfast.WithWait(e.engine.Lease/2))
