@@ -63,8 +63,7 @@ func do[H held](ctx context.Context, c *Client, fn func(context.Context, H) erro
 	defer func() {
 		ended := lock.Err()
 		closed := ended == ErrReleased && c.closing.Err() != nil
-		endedCtx := ended != nil && context.Cause(fnCtx) == ended
-		if endedCtx && (closed || ended != ErrReleased) && (err == ended || err == fnCtx.Err()) {
+		if ended != nil && context.Cause(fnCtx) == ended && (closed || ended != ErrReleased) && (err == ended || err == fnCtx.Err()) {
 			err = nil // ErrClosed or the error of Release says more
 		}
 		cancel()
@@ -75,7 +74,21 @@ func do[H held](ctx context.Context, c *Client, fn func(context.Context, H) erro
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		err = errors.Join(err, lock.Release(releaseCtx))
+		err = errors.Join(err, doing(lock.Release(releaseCtx)))
 	}()
 	return fn(fnCtx, lock)
+}
+
+// doing makes errors of Release those of Do: the end of a lock is no failure of its release.
+func doing(err error) error {
+	var of *keyError
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		err = nil
+		for _, one := range all.Unwrap() {
+			err = errors.Join(err, doing(one))
+		}
+	} else if errors.As(err, &of) && (errors.Is(err, ErrLost) || errors.Is(err, ErrTTLExpired)) {
+		return fmt.Errorf("holdfast: do %w", of)
+	}
+	return err
 }

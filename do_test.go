@@ -3,11 +3,13 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // Do waits for the confirmation of the release, but hardly once its ctx is done. It is still delivered.
@@ -52,6 +54,41 @@ func TestDoWaitsForTheRelease(t *testing.T) {
 				}
 				mustClose(t, l)
 			})
+		})
+	}
+}
+
+// An error that fn has from its ctx is the same that the release has: Do tells it once.
+func TestDoTellsALossOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		fn   func(ctx context.Context) error
+		want string
+	}{
+		"its cause": {context.Cause, `holdfast: do "k": lock lost: broken by somebody else`},
+		"nothing":   {func(context.Context) error { return nil }, `holdfast: do "k": lock lost: broken by somebody else`},
+		"its error": {context.Context.Err, `holdfast: do "k": lock lost: broken by somebody else`},
+		"another":   {func(context.Context) error { return errors.New("job 7") }, "job 7\n" + `holdfast: do "k": lock lost: broken by somebody else`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := memlock.New(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer mustClose(t, client.Client)
+			err = client.Do(t.Context(), "k", func(ctx context.Context, _ *holdfast.Lock) error {
+				info, err := client.Inspect(t.Context(), "k")
+				if err != nil {
+					return err
+				}
+				if err := client.Break(t.Context(), info); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return c.fn(ctx)
+			})
+			if fmt.Sprint(err) != c.want || !errors.Is(err, holdfast.ErrBroken) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
 		})
 	}
 }

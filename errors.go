@@ -88,8 +88,7 @@ func lossCause(err error) error {
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 //
-// Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock
-// of this client is in the way).
+// Fields: Key, Holder (an [Info]; only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
 type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows it ("key", "TTL",
@@ -106,14 +105,18 @@ func failed(op, key string, err error) error {
 	return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err})
 }
 
-// A keyError says what failed on which key. Its text has the key once, although a HeldError has it, too.
+// A keyError says what failed on which key. Its text has the key once, although some errors have it, too.
 type keyError struct {
 	key string
 	err error
 }
 
 func (e *keyError) Error() string {
-	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(e.err.Error(), strconv.Quote(e.key)+" is ", "", 1))
+	text := e.err.Error()
+	if lost, ok := e.err.(*LostError); ok {
+		text = fmt.Sprintf("%v: %v", ErrLost, lost.Cause)
+	}
+	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(text, strconv.Quote(e.key)+" is ", "", 1))
 }
 
 func (e *keyError) Unwrap() error { return e.err }
