@@ -58,8 +58,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z5", "that the session was resumed proves that it is alive", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`case begins, l.config.AnyAnswer:`,
-		`case begins || s != nil:`,
+		`if begins || l.config.AnyAnswer {`,
+		`if begins || s != nil {`,
 	}, nil},
 	{"Z5.2", "a silent server is waited for as long as go-zookeeper does", zooKeeper, change{
 		"zklock/internal/zkconn/wire.go",
