@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
@@ -31,7 +31,8 @@ type lateCreation struct {
 // lateCreations are the creations of a client that may be carried out late.
 type lateCreations struct {
 	engine *engine
-	wake   chan struct{} // of capacity 1: there is a reason to look now
+	wake   chan struct{} // of capacity 1: there is a reason to look soon
+	hurry  atomic.Bool   // and even now
 
 	mu      strict.Mutex[strict.LateCreations]
 	all     []lateCreation
@@ -56,6 +57,7 @@ func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) 
 	if !l.looking {
 		l.looking = l.engine.tasks.Go(l.run)
 	}
+	l.signal()
 }
 
 // keepNot is called when the client has given up a node, which was deleted before: at the end of the counter a late creation gets
@@ -72,6 +74,11 @@ func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
 
 // reopened has the client look now.
 func (l *lateCreations) reopened() {
+	l.hurry.Store(true)
+	l.signal()
+}
+
+func (l *lateCreations) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -82,12 +89,20 @@ func (l *lateCreations) reopened() {
 func (l *lateCreations) run(ctx context.Context) {
 	t := l.engine.link.Times()
 	pause := t.Look
+	next := time.Now().Add(pause)
 	for {
 		select {
 		case <-l.wake:
 			pause = t.Look
-		case <-time.After(backoff.Jittered(pause)):
-			pause = min(2*pause, t.MaxLook)
+			soon := time.Now()
+			if !l.hurry.Swap(false) {
+				soon = soon.Add(pause)
+			}
+			if soon.Before(next) {
+				next = soon
+			}
+			continue
+		case <-time.After(time.Until(next)):
 		case <-ctx.Done():
 			return
 		}
@@ -96,6 +111,8 @@ func (l *lateCreations) run(ctx context.Context) {
 			return
 		}
 		l.look(ctx, byParent)
+		pause = min(2*pause, t.MaxLook)
+		next = time.Now().Add(pause)
 	}
 }
 
