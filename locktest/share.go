@@ -30,7 +30,7 @@ const (
 	ruleFewer   = "n can hold a semaphore of n at a time"
 )
 
-// sharing keeps cases from engines that cannot share: G12_BadSharing tests that those say so.
+// sharing skips cases for engines that cannot share. G12_BadOptions tests that such an engine refuses the request.
 func sharing(cases []testCase) []testCase {
 	for i, c := range cases {
 		cases[i].run = func(e *env) {
