@@ -22,7 +22,7 @@ var askCases = []testCase{
 }
 
 const (
-	ruleAsk      = "the holder is told that somebody asks for its lock"
+	ruleAsk      = "the holder is told that another client asks for its lock"
 	ruleAskOnce  = "the holder is told once, however often it is asked, by the lock, an event and OnEvent"
 	ruleAskNoEnd = "an ask is a wish: the lock lives on"
 	ruleAskOnly  = "an ask reaches the grant that it was meant for, and no other"

@@ -86,7 +86,7 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock, quit <-chan s
 	}
 	select {
 	case c.reigns <- r:
-	default: // nobody looks at so many
+	default: // no case looks at so many
 	}
 	select {
 	case f := <-r.returns:

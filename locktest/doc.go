@@ -54,10 +54,9 @@
 // Where an engine promises less, the suite asserts the weaker form:
 // without [Engine.Ordered], every waiter is served in the end. Where an engine declares
 // that it lacks something, the suite asserts that: with [Engine.Tokenless], every token
-// is 0; with [Engine.NeverExpires], nobody gets the key of a silent holder until somebody
-// breaks the lock; without [Engine.Shares], whoever asks to share a key is told that it
-// cannot be, and the cases of G19 to G21 are skipped. With it, cases whose outcome may depend on the
-// mode of a request run for locks, readers and permits.
+// is 0; with [Engine.NeverExpires], no client gets the key of a silent holder before a
+// break; without [Engine.Shares], a request to share a key is refused, and the cases of G19 to
+// G21 are skipped. With it, cases whose outcome may depend on the mode run for each mode.
 //
 // # Time
 //

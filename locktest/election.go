@@ -34,12 +34,12 @@ const (
 	ruleAfterLead = "the key is given back when lead has returned, never before"
 	ruleTermFirst = "the ctx of lead ends before another candidate leads"
 	ruleLossIsNo  = "to lose a term is no error: the candidate stands again"
-	ruleBehind    = "a candidate that stepped down stands again behind those who wait"
+	ruleBehind    = "a candidate that stepped down stands again behind the candidates that wait"
 	ruleUnfit     = "a candidate that is unfit does not lead, and stands when it is fit"
 	ruleResign    = "Resign ends the term, waits for lead and for the engine, and reports as Release does"
 	ruleCheck     = "Check fails when lead still runs a while after the end of its ctx, and only then"
 	ruleReturned  = "Run returns what lead returns, and nil for ErrWithdrawn"
-	ruleLeader    = "Leader tells who leads, with the leader's data"
+	ruleLeader    = "Leader tells the leader, with the leader's data"
 	ruleRunEnds   = "Run returns when its ctx ends or its client is closed, and leaves nothing"
 	ruleTerms     = "OnEvent receives the beginning and the end of each term"
 )
@@ -134,7 +134,7 @@ func termEndsFirst(e *env) {
 		first.ends(e, 0, "the ctx of lead ends with its lock", expired...)
 		e.newer(second.lock.Token(), first.lock.Token(), "the token of a term is greater than those before")
 		e.brokenIf(one.Term() != nil || two.Term() != second.lock,
-			"Term is the lock of who leads", "of the former leader: %v, of the new one: %v", one.Term(), two.Term())
+			"Term is the lock of the leader", "of the former leader: %v, of the new one: %v", one.Term(), two.Term())
 	}
 }
 
@@ -192,8 +192,8 @@ func standsAgainBehindOthers(e *env) {
 	one, first := e.elected(a, nil)
 	two := e.stands(b, nil)
 	e.queued(b, e.key, 1)
-	// Terms are long enough for the other to wait as others do. Else it would be its pause that
-	// holds back who has just led, not its place; or both would let each other go first.
+	// Terms are long enough for the other to wait as others do. Otherwise the pause after a term
+	// would hold the former leader back, not its place; or each would let the other go first.
 	long := time.Second + e.engine.Lease/2
 	for range 2 {
 		second := e.stepsDown(one, first, two, long)
@@ -217,10 +217,10 @@ func (e *env) stepsDown(leader *candidate, term *reign, other *candidate, long t
 			return next
 		case term = <-leader.reigns:
 		case <-time.After(e.turn()):
-			e.broken(ruleBehind, "nobody leads after %v", e.turn())
+			e.broken(ruleBehind, "no candidate leads after %v", e.turn())
 		}
 	}
-	e.broken(ruleBehind, "who stepped down leads again, %d times of %d", tries, tries)
+	e.broken(ruleBehind, "the candidate that stepped down leads again, %d times of %d", tries, tries)
 	panic("not reached")
 }
 

@@ -56,7 +56,7 @@ func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
 			time.Sleep(e.engine.Lease / 20)
 			r.leave(nil)
 		case <-time.After(e.turn()):
-			e.broken(rule, "nobody has the key after %v", e.turn())
+			e.broken(rule, "the key is free after %v", e.turn())
 		}
 	}
 	return w.granted(0, rule)
@@ -167,7 +167,7 @@ func leaderTells(e *env) {
 			ruleLeader, "%+v; the lock of the term has token %v", info, r.lock.Token())
 	}
 	e.brokenIf(one.Term() != r.lock || two.Term() != nil,
-		"Term is the lock of who leads", "of the leader: %v, of another: %v", one.Term(), two.Term())
+		"Term is the lock of the leader", "of the leader: %v, of another: %v", one.Term(), two.Term())
 	o := e.observing(two.Observe, nil)
 	o.holds(r.lock, ruleLeader)
 	r.leave(nil)

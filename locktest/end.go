@@ -14,7 +14,10 @@ var endCases = []testCase{
 	{"G4_CauseIsNamed", causeIsNamed},
 }
 
-const ruleFirstEnd = "the first end of a lock wins and never changes"
+const (
+	ruleFirstEnd = "the first end of a lock wins and never changes"
+	ruleTold     = "a holder learns that another client ended its live lease on purpose"
+)
 
 // ways are the ends that take effect at once.
 func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
@@ -30,7 +33,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 		},
 		"break": func(k *holdfast.Lock) error {
 			e.breaks(probe, k.Key())
-			e.ends(k, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
+			e.ends(k, e.engine.Notice, ruleTold, holdfast.ErrBroken)
 			return holdfast.ErrBroken
 		},
 	}
@@ -79,7 +82,7 @@ func causeIsNamed(e *env) {
 	e.ways(a, b)["break"](broken)
 	e.watches(a)
 	e.holdWithin(e.patience(), b, reclaimed.Key(), holdfast.WithOwner("me"), holdfast.WithReclaim())
-	e.ends(reclaimed, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrReclaimed)
+	e.ends(reclaimed, e.engine.Notice, ruleTold, holdfast.ErrReclaimed)
 	silent, end := e.hold(a), expired
 	a.Cut()
 	if e.engine.NeverExpires {
@@ -116,7 +119,7 @@ func tokensRise(e *env) {
 	probe := e.client()
 	var last holdfast.Token
 	after := "nothing"
-	for _, way := range []string{"a release", "its TTL", "its client's Close", "a break", "a cut past its lease", "the end of its session", ""} {
+	for _, way := range []string{"a release", "its TTL", "its client's Close", "a break", "a cut past its lease", "its session's end", ""} {
 
 		c := e.client()
 		lock := e.holdWithin(e.patience(), c, e.key)
@@ -133,10 +136,10 @@ func tokensRise(e *env) {
 			e.breaks(probe, e.key)
 		case "a cut past its lease":
 			c.Cut()
-		case "the end of its session":
+		case "its session's end":
 			c.dies()
 		}
-		if e.engine.NeverExpires && (way == "a cut past its lease" || way == "the end of its session") {
+		if e.engine.NeverExpires && (way == "a cut past its lease" || way == "its session's end") {
 			e.keptFrom(probe, e.key)
 			e.breaks(probe, e.key)
 		}

@@ -36,7 +36,7 @@ type Engine struct {
 	// client. Default 0: Lease + Soon.
 	Late time.Duration
 
-	// Notice bounds how long a holder may take to learn that somebody ended its live lease
+	// Notice bounds how long a holder may take to learn that another client ended its live lease
 	// on purpose (Break, reclaim), or asked for its lock. Default 0: Soon, which is right for engines that notify
 	// their clients; for engines that poll, set it to the polling period.
 	Notice time.Duration
@@ -51,7 +51,7 @@ type Engine struct {
 	Tokenless bool
 
 	// NeverExpires says that no lock ends because its holder is silent. The suite then
-	// asserts the opposite of what it asserts otherwise: nobody gets the key of a client
+	// asserts the opposite of what it asserts otherwise: no client gets the key of a client
 	// that is cut off or stopped within one and a half of Lease, its Deadline is far away,
 	// a break frees the key, and the holder learns of the break when it can be reached
 	// again. Lease is then the period of the engine's own checks.
@@ -89,7 +89,7 @@ type Harness interface {
 	// connections of its own, ends with t's clean-up or Context.
 	NewClient(t testing.TB, o ClientOptions) *Client
 
-	// Residue names what the engine still stores for key but must remove when nobody holds
+	// Residue names what the engine still stores for key but must remove when no client holds
 	// it or waits for it: znodes, queue entries, a live item.
 	Residue(t testing.TB, key string) []string
 }
@@ -133,7 +133,7 @@ type Client struct {
 	Watches func()
 
 	// Lose asks next what becomes of each message that the client sends from now on, before it is sent: of one that asks the
-	// engine for something or renews a lease, whoever sends it, each repetition included; not of what only keeps a connection alive or
+	// engine for something or renews a lease, each repetition included; not of what only keeps a connection alive or
 	// opens one. It does so until Heal, or another call, which replaces this one; nil lets all arrive. Calls of next come one at a
 	// time, and go on while the client is cut off. Nil: the cases that lose messages are skipped, and say so.
 	Lose func(next func() Fate)

@@ -196,7 +196,7 @@ func (e *env) close(c *Client) {
 	e.noError(c.Close(e.within(e.patience())), ruleAnswers, "Close")
 }
 
-// inspect asks who holds the key of the case.
+// inspect returns the state of the key of the case.
 func (e *env) inspect(c *Client) holdfast.Info { return e.inspectKey(c, e.key) }
 
 func (e *env) inspectKey(c *Client, key string) holdfast.Info {

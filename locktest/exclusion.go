@@ -87,7 +87,7 @@ func inspectSaysSinceWhen(e *env) {
 	const rounding = 2 * time.Millisecond
 	switch {
 	case after.Token != second.Token():
-		e.broken("Inspect says who holds a key", "token %v, want %v", after.Token, second.Token())
+		e.broken("Inspect describes the holder", "token %v, want %v", after.Token, second.Token())
 	case after.Since.IsZero():
 	case after.Since.Before(after.QueuedAt):
 		e.broken(rule, "granted at %v, queued only at %v", after.Since, after.QueuedAt)

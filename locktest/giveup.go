@@ -156,7 +156,7 @@ func cancelledBefore(e *env) {
 func waitElapses(e *env) {
 	const rule = "when WithWait elapses, Acquire fails with a HeldError that names the holder"
 	a, b, lock := e.held()
-	wait := e.engine.Lease / 2 // long enough for a busy engine to say who holds the key
+	wait := e.engine.Lease / 2 // long enough for a busy engine to name the holder
 	began := time.Now()
 	_, err := b.Acquire(e.ctx, e.key, holdfast.WithWait(wait))
 	took := time.Since(began)

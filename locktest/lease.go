@@ -259,7 +259,7 @@ func suspendIsNoticed(e *env) {
 	lock := e.hold(a)
 	ctx, cancel := lock.Context(e.Context())
 	defer cancel()
-	work := ctx.Done() // whoever asks later has the clocks compared
+	work := ctx.Done() // a later call would compare the clocks
 	a.Cut()
 	a.Jump(e.engine.Lease)
 	within := max(e.engine.Lease/2, 3*time.Second/2)

@@ -118,7 +118,7 @@ func acquireLoses(e *env, fate Fate) {
 		lock, err := a.Acquire(e.within(e.patience()), e.key)
 		e.noError(err, "what is lost is sent again", what)
 		took := time.Since(sent)
-		e.brokenIf(took > e.engine.Lease*3/4, "nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
+		e.brokenIf(took > e.engine.Lease*3/4, "no client waits for the end of its own lease", "%s: Acquire of a free key took %v", what, took)
 		e.owns(lock, probe)
 		e.releaseInTime(lock, what)
 		a.Lose(nil) // what is sent from now on does not count

@@ -26,8 +26,8 @@ var observeCases = []testCase{
 const (
 	rulePresent = "the first state told is the present one"
 	ruleEach    = "each change of the holder is told"
-	ruleNobody  = "that nobody holds the key is told"
-	ruleHolder  = "only a holder is told, never somebody who waits"
+	ruleIsFree  = "that the key is free is told"
+	ruleHolder  = "only a holder is told, never a waiter"
 	ruleLast    = "the last state is always told"
 	ruleStale   = "the last state is told again with Stale during an outage, and without it after that, also if nothing has changed"
 	ruleGoesOn  = "Observe goes on over outages and the ends of sessions"
@@ -60,13 +60,13 @@ func eachHolderIsTold(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	o, own := e.observe(c, nil), e.observe(a, nil)
 	slow := e.observe(c, func(holdfast.Info) { time.Sleep(e.engine.Lease / 100) })
-	o.free(ruleNobody)
+	o.free(ruleIsFree)
 	for range 3 {
 		for _, client := range []*Client{a, b} {
 			lock := e.mine(client)
 			o.holds(lock, ruleEach)
 			e.release(lock)
-			o.free(ruleNobody)
+			o.free(ruleIsFree)
 		}
 	}
 	e.brokenIf(len(o.all()) != 13, ruleEach, "6 holders and a free key between them: %+v", o.all())
@@ -120,12 +120,12 @@ func expiryIsTold(e *env) {
 	a.Cut()
 	if e.engine.NeverExpires {
 		time.Sleep(e.engine.Lease * 3 / 2)
-		o.holds(lock, "a lock that never expires is told of as long as nobody breaks it")
+		o.holds(lock, "a lock that never expires is told until a break")
 		e.breaks(b, e.key)
 	}
 	o.free("the end of a silent holder is told")
 	if !e.engine.NeverExpires && len(early) > 0 {
-		e.refuted("the holder knows before anybody is told", "its lock was live")
+		e.refuted("the holder knows before any observer is told", "its lock was live")
 	}
 	o.holds(e.mine(b), ruleEach)
 }
@@ -311,7 +311,7 @@ func (o *observer) stale(lock *holdfast.Lock, n int) {
 	}
 }
 
-// free insists that it is told that nobody holds the key.
+// free insists that the observer is told that the key is free.
 func (o *observer) free(rule string) {
 	o.last(rule, func(i holdfast.Info) bool { return !i.Held && !i.Stale })
 }

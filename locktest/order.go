@@ -53,7 +53,7 @@ func (e *env) serves(n int, quits ...int) {
 		owners = nil
 	}
 	got := e.queued(a, e.key, len(stay))
-	e.brokenIf(!slices.Equal(got, owners), "Inspect says who waits, the next one first, if there is a queue", "%q, want %q", got, owners)
+	e.brokenIf(!slices.Equal(got, owners), "Inspect lists the waiters, the next one first, if there is a queue", "%q, want %q", got, owners)
 	for info, err := range a.List(e.soon(), e.key) {
 		e.brokenIf(err != nil || info.Owner != a.Owner() || len(info.Queue) != len(owners), "List and Inspect agree", "%+v, %v", info, err)
 	}
@@ -98,7 +98,7 @@ func (e *env) compete(ctx context.Context, n int, hold func(), note func(client 
 
 // nobodyStarves has clients that want the key again as soon as they have released it.
 func nobodyStarves(e *env) {
-	// Where chance says who is next, a turn may be long in coming: the time for it is one in which none comes only if none ever does.
+	// Without a queue, chance chooses the next client. The limit is so long that a client misses it only if it never gets its turn.
 	const (
 		turns    = 2 // of each, after which others have had theirs
 		patience = 8
@@ -123,7 +123,7 @@ func nobodyStarves(e *env) {
 	clients.Wait()
 	e.brokenIf(!served, "every waiter gets its turn, though others want the key again and again",
 		"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, patience*e.patience(), had, turns)
-	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+	e.leavesNothing(e.key, e.engine.Soon, ruleFree)
 }
 
 // aLostWaiterBlocksNobody has a waiter lose its session, and another behind it.
@@ -141,7 +141,7 @@ func aLostWaiterBlocksNobody(e *env) {
 		next := e.wait(c, m.option()).waits(a, e.key, 2)
 		b.dies()
 		e.release(locks...)
-		e.release(next.granted(e.handOver(), "a waiter whose session ended blocks nobody"))
+		e.release(next.granted(e.handOver(), "a waiter whose session ended blocks no other"))
 		if m == "3" {
 			e.all3(a)
 		}
@@ -172,7 +172,7 @@ func fairShares(e *env) {
 	clients.Wait()
 	e.brokenIf(slices.Min(had)*10 < slices.Max(had)*3,
 		"in the long run, clients that want a key equally often have it so: three tenths of the most at least", "%v times", had)
-	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+	e.leavesNothing(e.key, e.engine.Soon, ruleFree)
 }
 
 var turnCases = sharing([]testCase{
@@ -189,7 +189,7 @@ const (
 	ruleKeepsOut = "a writer that waits keeps new readers and permits out"
 )
 
-// oneWokenPerPermit counts, by the places that OnEvent receives, who looks at the queue when a permit comes back.
+// oneWokenPerPermit counts, by the places that OnEvent receives, the waiters that look at the queue when a permit comes back.
 func oneWokenPerPermit(e *env) {
 	e.needs(e.engine.Ordered, "tell places")
 	const waiters = 8

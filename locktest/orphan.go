@@ -133,12 +133,12 @@ func stalled(name string, run func(e *env)) testCase {
 	}}
 }
 
-// repetitionGrantsNoLonger has somebody watch the key from the moment at which the first message of an acquisition has taken it, of
-// which its holder learns only by the next one, and then cuts the holder off.
+// repetitionGrantsNoLonger loses the reply to each message of an acquisition. Another client waits for the key from then on, and the
+// holder is cut off once it has repeated the message.
 func repetitionGrantsNoLonger(e *env) {
 	a, b := e.client(), e.client()
 	e.needsLose(a)
-	e.release(e.hold(b)) // an engine may take a key that nobody has used in another way
+	e.release(e.hold(b)) // an engine may take an unused key in another way
 	for n := 1; n <= mostMessages; n++ {
 		met := a.lose(n, LostReply)
 		w := e.wait(a)
@@ -150,7 +150,7 @@ func repetitionGrantsNoLonger(e *env) {
 		switch {
 		case isClosed(other.done): // that message had not taken the key
 			e.release(other.granted(0, ruleOne))
-			e.releaseInTime(w.granted(e.handOver(), ruleOne), "who came second")
+			e.releaseInTime(w.granted(e.handOver(), ruleOne), "the second client")
 		case e.engine.NeverExpires:
 			a.Lose(nil)
 			e.release(w.granted(0, "what is lost is sent again"))
@@ -253,7 +253,7 @@ func breakLoses(e *env, fate Fate) {
 	}, func(_, _ *holdfast.Lock) {})
 }
 
-// askingTheDead goes on asking a holder that has died, while somebody waits for its lease to run out.
+// askingTheDead goes on asking a holder that has died, while another client waits for its lease to run out.
 func askingTheDead(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	e.hold(a)

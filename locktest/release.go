@@ -78,7 +78,7 @@ func pendingWhileCut(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, "a pending release is delivered")
 }
 
-// releaseOfWhatIsGone releases a lock that somebody has broken, whether or not its holder has heard of it.
+// releaseOfWhatIsGone releases a broken lock, whether or not its holder has been notified.
 func releaseOfWhatIsGone(e *env) {
 	a, b := e.client(), e.client()
 	for i := range 5 {
@@ -123,7 +123,7 @@ func breakSparesTheSuccessor(e *env) {
 	held := e.isHeld(b, e.key, ruleOne)
 	e.noError(b.Break(e.soon(), held.Holder), "Break accepts the Info of a HeldError")
 	next := waiting.granted(e.handOver(), "a break lets the next waiter in")
-	e.ends(second, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
+	e.ends(second, e.engine.Notice, ruleTold, holdfast.ErrBroken)
 	e.failsWith(b.Break(e.soon(), held.Holder), holdfast.ErrChanged, rule, "for the second time")
 	time.Sleep(e.engine.Lease / 20)
 	e.isLive(next, rule)

@@ -24,13 +24,13 @@ var shareCases = sharing([]testCase{
 const (
 	ruleShare   = "holds of a mode that shares go together"
 	ruleExclude = "holds of modes that do not share exclude each other"
-	ruleAll     = "all who share a key are told, the oldest first"
+	ruleAll     = "all holders of a key are told, the oldest first"
 	ruleOthers  = "the end of one shared hold is not that of another"
 	ruleMost    = "at most n hold a semaphore of n at a time"
 	ruleFewer   = "n can hold a semaphore of n at a time"
 )
 
-// sharing keeps cases from engines that cannot share: G12_BadSharing tests that those say so.
+// sharing skips cases for engines that cannot share. G12_BadOptions tests that such an engine refuses the request.
 func sharing(cases []testCase) []testCase {
 	for i, c := range cases {
 		cases[i].run = func(e *env) {
@@ -175,7 +175,7 @@ func tokensAcrossModes(e *env) {
 	}
 }
 
-// readersAndWriters lets clients compete, and looks who is together with whom.
+// readersAndWriters lets clients compete, and looks which locks are live together.
 func readersAndWriters(e *env) {
 	most := e.mix(ruleExclude, 6, 6, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
 	e.brokenIf(most < 2 && e.engine.Ordered && !e.Failed(), ruleShare, "no two readers were together")
@@ -224,7 +224,7 @@ func eachSharerIsTold(e *env) {
 	a, b := e.client(), e.client()
 	o := e.observe(b, nil)
 	tells := func(want ...string) {
-		e.becomes(e.engine.Notice+e.engine.Soon, "Observe tells of each who shares a key", func() (bool, any) {
+		e.becomes(e.engine.Notice+e.engine.Soon, "Observe tells every holder of a key", func() (bool, any) {
 			var owners []string
 			told := o.all()
 			if len(told) > 0 {
