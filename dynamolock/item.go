@@ -3,6 +3,7 @@ package dynamolock
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,12 +58,8 @@ const (
 const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
-	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrIntent,
-		attrHolders, attrAsks, attrShared, attrOpened, attrLimit:
-		return true
-	}
-	return false
+	own := []string{attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrIntent}
+	return slices.Contains(own, name) || slices.Contains(sharedAttributes, name)
 }
 
 // To other programs a guid is 64 random bytes, such as the npm client writes. The guid of an exclusive grant of holdfast is its name
@@ -103,9 +100,18 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 		return recordlock.Record{}, nil
 	}
 	r := &reader{table: s.opts.Table, attrs: attrs}
-	guid := r.guid()
-	v := version{guid: guid, token: r.raw(attrToken), lease: r.raw(attrLease), asked: r.raw(attrAsked), intent: r.raw(attrIntent)}
-	_, v.text = attrs[attrGUID].(*types.AttributeValueMemberS)
+	v := version{token: r.raw(attrToken), lease: r.raw(attrLease), asked: r.raw(attrAsked), intent: r.raw(attrIntent)}
+	switch g := attrs[attrGUID].(type) {
+	case *types.AttributeValueMemberB:
+		v.guid = string(g.Value)
+	case *types.AttributeValueMemberS:
+		v.guid, v.text = g.Value, true
+	case nil:
+		r.fail(attrGUID, "is missing")
+	default:
+		r.fail(attrGUID, "is not of type B or S")
+	}
+	guid := v.guid
 	if _, isNumber := attrs[attrAsked].(*types.AttributeValueMemberN); !isNumber {
 		v.asked = ""
 	}
@@ -173,6 +179,18 @@ func ordered(t driver.Token) string {
 	return string(b[:])
 }
 
+// numbers reads whole numbers from -1 to 2^53.
+func numbers(texts ...string) (all []int64, ok bool) {
+	for _, text := range texts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < -1 || n > 1<<53 {
+			return nil, false
+		}
+		all = append(all, n)
+	}
+	return all, true
+}
+
 // readEntry reads an entry; false if it is none.
 func readEntry(grant string, v types.AttributeValue) (h recordlock.Holder, ok bool) {
 	b, _ := v.(*types.AttributeValueMemberB)
@@ -182,8 +200,7 @@ func readEntry(grant string, v types.AttributeValue) (h recordlock.Holder, ok bo
 	for _, c := range b.Value[:16] {
 		h.Token = h.Token<<4 | driver.Token(c-'A')
 	}
-	var text string
-	text, h.Broken = strings.CutPrefix(string(b.Value[16:]), "~")
+	text, broken := strings.CutPrefix(string(b.Value[16:]), "~")
 	if len(text) < 32 {
 		return h, false
 	}
@@ -191,15 +208,11 @@ func readEntry(grant string, v types.AttributeValue) (h recordlock.Holder, ok bo
 	if len(parts) != 5 {
 		return h, false
 	}
-	var ms [3]int64
-	for i := range ms {
-		n, err := strconv.ParseInt(parts[i], 10, 64)
-		if err != nil || n < 0 || n > 1<<53 {
-			return h, false
-		}
-		ms[i] = n
+	ms, ok := numbers(parts[:3]...)
+	if !ok {
+		return h, false
 	}
-	h.Grant, h.Beat, h.Owner = grant, text[:32], parts[3]
+	h.Grant, h.Beat, h.Broken, h.Owner = grant, text[:32], broken, parts[3]
 	h.Lease = time.Duration(min(ms[0], closedLease)) * time.Millisecond
 	h.Since, h.Touched = time.UnixMilli(ms[1]), time.UnixMilli(ms[2])
 	if parts[4] != "" {
@@ -254,19 +267,10 @@ func readIntent(b []byte) (i recordlock.Intent) {
 	if len(b) < 64 {
 		return i
 	}
-	var n [3]int64
-	parts := strings.Split(string(b[64:]), " ")
-	for k := range n {
-		var err error
-		if len(parts) != len(n) {
-			return i
-		}
-		if n[k], err = strconv.ParseInt(parts[k], 10, 64); err != nil || n[k] > closedLease {
-			return i
-		}
+	if n, ok := numbers(strings.Split(string(b[64:]), " ")...); ok && len(n) == 3 && slices.Max(n) <= closedLease {
+		i.Lease, i.Poll = time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond
+		i.Mode = driver.Mode{Shared: n[2] >= 0, Limit: int(max(n[2], 0))}
+		i.Grant, i.Beat = string(b[:32]), string(b[32:64])
 	}
-	i.Lease, i.Poll = time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond
-	i.Mode = driver.Mode{Shared: n[2] >= 0, Limit: int(max(n[2], 0))}
-	i.Grant, i.Beat = string(b[:32]), string(b[32:64])
 	return i
 }

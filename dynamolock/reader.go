@@ -45,7 +45,14 @@ func (r *reader) fail(name, reason string) {
 	}
 }
 
-func (r *reader) wrong(name, want string) { r.fail(name, "is not of type "+want) }
+// typed returns an attribute of a type, or nil if there is none.
+func typed[T any](r *reader, name, want string) *T {
+	v, ok := any(r.attrs[name]).(*T)
+	if !ok && r.attrs[name] != nil {
+		r.fail(name, "is not of type "+want)
+	}
+	return v
+}
 
 // raw returns a number or bytes as they stand; "" if there is neither.
 func (r *reader) raw(name string) string {
@@ -58,50 +65,28 @@ func (r *reader) raw(name string) string {
 	return ""
 }
 
-func (r *reader) guid() string {
-	switch v := r.attrs[attrGUID].(type) {
-	case *types.AttributeValueMemberB:
-		return string(v.Value)
-	case *types.AttributeValueMemberS:
-		return v.Value
-	case nil:
-		r.fail(attrGUID, "is missing")
-	default:
-		r.wrong(attrGUID, "B or S")
-	}
-	return ""
-}
-
 // text reads an optional string.
 func (r *reader) text(name string) string {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberS:
+	if v := typed[types.AttributeValueMemberS](r, name, "S"); v != nil {
 		return v.Value
-	case nil:
-	default:
-		r.wrong(name, "S")
 	}
 	return ""
 }
 
 // bytes reads an optional binary value.
 func (r *reader) bytes(name string) []byte {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberB:
+	if v := typed[types.AttributeValueMemberB](r, name, "B"); v != nil {
 		return v.Value
-	case nil:
-	default:
-		r.wrong(name, "B")
 	}
 	return nil
 }
 
 // entries reads a map that has to be there.
 func (r *reader) entries(name string) attributes {
-	if m, ok := r.attrs[name].(*types.AttributeValueMemberM); ok {
-		return m.Value
+	if v := typed[types.AttributeValueMemberM](r, name, "M"); v != nil {
+		return v.Value
 	}
-	r.wrong(name, "M")
+	r.fail(name, "is missing")
 	return nil
 }
 
@@ -115,16 +100,15 @@ func (r *reader) time(name string) time.Time {
 
 // whole reads a number that has to be there.
 func (r *reader) whole(name string) uint64 {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberN:
-		if n, err := strconv.ParseUint(v.Value, 10, 64); err == nil && n <= maxWhole {
-			return n
-		}
-		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^62")
-	case nil:
+	v := typed[types.AttributeValueMemberN](r, name, "N")
+	if v == nil {
 		r.fail(name, "is missing")
-	default:
-		r.wrong(name, "N")
+		return 0
 	}
-	return 0
+	n, err := strconv.ParseUint(v.Value, 10, 64)
+	if err != nil || n > maxWhole {
+		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^62")
+		return 0
+	}
+	return n
 }

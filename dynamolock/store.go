@@ -19,13 +19,11 @@ import (
 
 // store implements [recordlock.Store] on a table, with one item per key.
 type store struct {
-	host     driver.Host
-	api      API
-	opts     Options
-	tasks    *task.Group
-	ttl      timeToLive
-	calendar calendar
-	reach    reach
+	host  driver.Host
+	api   API
+	opts  Options
+	tasks *task.Group
+	ttl   timeToLive
 }
 
 // CheckKey implements recordlock.Store.
@@ -127,7 +125,7 @@ func (s *store) update(ctx context.Context, key string, x *expression) (now reco
 		ReturnValues:                        types.ReturnValueAllNew, // at no cost
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	out, err := call(ctx, s, opUpdate, k, in, s.api.UpdateItem)
+	out, err := call(ctx, s, "UpdateItem", k, in, s.api.UpdateItem)
 	if err != nil {
 		now, err = s.inTheWay(ctx, k, err)
 		return now, false, err
@@ -178,7 +176,7 @@ func (s *store) inTheWay(ctx context.Context, key attributes, err error) (record
 
 func (s *store) get(ctx context.Context, key attributes, consistent bool) (recordlock.Record, error) {
 	in := &dynamodb.GetItemInput{TableName: &s.opts.Table, Key: key, ConsistentRead: &consistent}
-	out, err := call(ctx, s, opGet, key, in, s.api.GetItem)
+	out, err := call(ctx, s, "GetItem", key, in, s.api.GetItem)
 	if err != nil {
 		return recordlock.Record{}, err
 	}

@@ -28,7 +28,7 @@ func (s *store) taking(h *recordlock.Holder, m driver.Mode) *expression {
 			"NOT "+x.begins(h.Grant),
 		) + " OR " + x.cond
 		// The token of a new item is above all that the key had before it was deleted: no client takes a lock once a millisecond for long.
-		first := max(s.calendar.now(now).UnixMilli()-1, 0)
+		first := max(s.ttl.now(now).UnixMilli()-1, 0)
 		next := "if_not_exists(" + x.name(attrToken) + ", " + x.number(first) + ") + " + x.number(1)
 		x.sets = append(x.sets, x.name(attrToken)+" = "+next)
 		if m.Shared {

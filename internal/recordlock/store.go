@@ -114,10 +114,9 @@ var ErrCorrupt = errors.New("not the record of a lock")
 type Class int
 
 const (
-	NotDone   Class = iota // the store has not carried it out, and will not
-	Busy                   // the same, because of another write at that moment: the store is well
-	Throttled              // the same, because of too many requests
-	Unknown                // the store may have carried it out, or may still do so
+	NotDone Class = iota // the store has not carried it out, and will not
+	Busy                 // the same, because of another write at that moment: the store is well
+	Unknown              // the store may have carried it out, or may still do so
 )
 
 // An Error is a failure after which another try may succeed. It matches [driver.ErrDisconnected].

@@ -61,7 +61,7 @@ var dynamoDBMutants = []mutant{
 		dynamoWrites, "x.cond = all(x.live(), x.is(attrToken, token(h.Token)), x.cond)", "x.cond = all(x.live(), x.cond)",
 	}, nil},
 	{"D7", "a new item starts with token 1", dynamoTTL, change{
-		dynamoWrites, "first := max(s.calendar.now(now).UnixMilli()-1, 0)", "first := min(s.calendar.now(now).UnixMilli()-1, 0)",
+		dynamoWrites, "first := max(s.ttl.now(now).UnixMilli()-1, 0)", "first := min(s.ttl.now(now).UnixMilli()-1, 0)",
 	}, nil},
 	{"D7", "a Swap does not compare the record", dynamoDB, change{
 		dynamoWrites, "	x.cond = x.unchanged(v)\n	ever := true", "	x.cond = x.unchanged(v)\n	x.cond = \"attribute_exists(\" + x.name(attrGUID) + \")\"\n	ever := true",
@@ -70,7 +70,7 @@ var dynamoDBMutants = []mutant{
 		recordWrite, "	next.Token++\n	h.Token", "	h.Token",
 	}, nil},
 	{"D9", "the time to live of another client stays", dynamoTTL, change{
-		"dynamolock/timetolive.go", "	if foreign := s.foreignTTL(); foreign != \"\" {\n		x.removes", "	if foreign := \"\"; foreign != \"\" {\n		x.removes",
+		"dynamolock/timetolive.go", "	if foreign := s.ttl.foreign(); foreign != \"\" {\n		x.removes", "	if foreign := \"\"; foreign != \"\" {\n		x.removes",
 	}, nil},
 	{"D14", "an observer that was stopped takes an earlier read for silence", dynamoDB, change{
 		recordObserve, "tell(rec.info(key, e.live(&seen, sent)))", "tell(rec.info(key, e.live(&seen, e.host.Now())))",
