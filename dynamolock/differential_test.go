@@ -245,11 +245,11 @@ func (d *differential) stranger(t *testing.T) {
 		return
 	}
 	guid := strings.Repeat(string(rune('a'+d.IntN(26))), guidLen)
-	key[attrOwner], key[attrGUID] = text("node"), binary(guid)
+	key[attrOwner], key[attrGUID] = attribute("node"), attribute([]byte(guid))
 	h := recordlock.Holder{Owner: "node", Lease: recordlock.Forever}
 	if d.opts.Mode != FailClosed {
 		h.Token, h.Lease = driver.Token(1+d.IntN(5)), 5*time.Second
-		key[attrToken], key[attrLease] = token(h.Token), number(h.Lease.Milliseconds())
+		key[attrToken], key[attrLease] = attribute(h.Token), attribute(h.Lease.Milliseconds())
 	}
 	h.Grant, h.Beat = grantOf(guid, h.Token)
 	d.memory.Put(d.key, recordlock.Record{Token: h.Token, Holders: []recordlock.Holder{h}})

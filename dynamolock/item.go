@@ -72,7 +72,7 @@ const (
 )
 
 // stranger returns a guid that belongs to no grant.
-func stranger() string { return (rand.Text() + rand.Text() + rand.Text())[:guidLen] }
+func stranger() []byte { return []byte((rand.Text() + rand.Text() + rand.Text())[:guidLen]) }
 
 // grantOf splits the guid of an exclusive item. The name of another program's grant begins with "-", and stays the same for as long as
 // the grant: it has the token, or the guid where there is none.
@@ -159,13 +159,13 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 //	token (16)  [~ if it is broken]  beat (32)  lease, since, touched in ms  owner  data
 //
 // with a NUL between the last five.
-func entry(h *recordlock.Holder) types.AttributeValue {
+func entry(h *recordlock.Holder) []byte {
 	mark := ""
 	if h.Broken {
 		mark = "~"
 	}
 	ms := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return binary(ordered(h.Token) + mark + h.Beat + strings.Join([]string{
+	return []byte(ordered(h.Token) + mark + h.Beat + strings.Join([]string{
 		ms(h.Lease.Milliseconds()), ms(h.Since.UnixMilli()), ms(h.Touched.UnixMilli()), h.Owner, string(h.Data),
 	}, "\x00"))
 }
@@ -248,12 +248,12 @@ func (r *reader) sharing(latest driver.Token) (m driver.Mode, holders []recordlo
 }
 
 // An intent is grant (32), beat (32), and lease, poll, limit in ms or permits; the limit is -1 for an exclusive waiter.
-func intent(i *recordlock.Intent) types.AttributeValue {
+func intent(i *recordlock.Intent) []byte {
 	limit := -1
 	if i.Mode.Shared {
 		limit = i.Mode.Limit
 	}
-	return binary(i.Grant + i.Beat + strings.Join([]string{
+	return []byte(i.Grant + i.Beat + strings.Join([]string{
 		strconv.FormatInt(i.Lease.Milliseconds(), 10), strconv.FormatInt(i.Poll.Milliseconds(), 10), strconv.Itoa(limit),
 	}, " "))
 }

@@ -124,7 +124,7 @@ func (s *store) expire(x *expression, now driver.Instant, ever bool) {
 	switch own := s.opts.TTLAttribute; {
 	case own == "":
 	case ever:
-		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(s.ttl.now(now).Add(s.opts.TTL))))
+		x.sets = append(x.sets, x.expr(x.alias(aliasTTL, own)+" = ?", s.ttl.now(now).Add(s.opts.TTL).Unix()))
 	default:
 		x.removes = append(x.removes, x.alias(aliasTTL, own))
 	}
