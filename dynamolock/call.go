@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,12 +49,13 @@ func call[In, Out any](
 func request(ctx context.Context, op, table string, send func() error) error {
 	for corrected := false; ; {
 		err := send()
+		if err == nil || errors.As(err, new(*types.ConditionalCheckFailedException)) {
+			return err
+		}
 		conflict := errors.As(err, new(*types.TransactionConflictException)) || errors.As(err, new(*types.ReplicatedWriteConflictException))
 		class, sentinel := classify(err)
 		var clock interface{ RetryableError() bool }
 		switch {
-		case err == nil, errors.As(err, new(*types.ConditionalCheckFailedException)):
-			return err
 		case conflict && backoff.Sleep(ctx, 10*time.Millisecond+rand.N(40*time.Millisecond), nil):
 			continue
 		case conflict:
@@ -77,31 +79,16 @@ func transient(err error) bool { return errors.As(err, new(*recordlock.Error)) }
 
 // deniedCodes are the answers to credentials that are wrong, missing or insufficient. The
 // provider may have new ones by the next heartbeat, so a lock is not given up for them.
-var deniedCodes = map[string]bool{
-	"AccessDeniedException":               true,
-	"AccessDenied":                        true,
-	"UnrecognizedClientException":         true,
-	"InvalidSignatureException":           true,
-	"SignatureDoesNotMatch":               true,
-	"IncompleteSignature":                 true,
-	"IncompleteSignatureException":        true,
-	"MissingAuthenticationToken":          true,
-	"MissingAuthenticationTokenException": true,
-	"InvalidClientTokenId":                true,
-	"ExpiredToken":                        true,
-	"ExpiredTokenException":               true,
-	"NotAuthorized":                       true,
-	"OptInRequired":                       true,
+var deniedCodes = []string{
+	"AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch",
+	"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+	"InvalidClientTokenId", "ExpiredToken", "ExpiredTokenException", "NotAuthorized", "OptInRequired",
 }
 
 // identityCodes are answers of the service that exchanges another identity provider's
 // token for credentials: that it could not check the token just now, or that the token is
 // being replaced. Nothing was sent to DynamoDB.
-var identityCodes = map[string]bool{
-	"InvalidIdentityToken":          true,
-	"InvalidIdentityTokenException": true,
-	"IDPCommunicationError":         true,
-}
+var identityCodes = []string{"InvalidIdentityToken", "InvalidIdentityTokenException", "IDPCommunicationError"}
 
 var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 
@@ -114,16 +101,14 @@ func classify(err error) (class recordlock.Class, sentinel error) {
 	)
 	isAnswer := errors.As(err, &api)
 	// The SDK has no error type for requests that no credentials sign.
-	unsigned := err != nil && (strings.Contains(err.Error(), "identity resolver") || strings.Contains(err.Error(), "get identity") ||
-		strings.Contains(err.Error(), "credentials"))
+	text := err.Error()
+	unsigned := strings.Contains(text, "identity resolver") || strings.Contains(text, "get identity") || strings.Contains(text, "credentials")
 	switch {
-	case err == nil:
-		return 0, nil
 	case errors.As(err, new(*types.ResourceNotFoundException)):
 		return 0, ErrTable
-	case throttles.IsErrorThrottle(err) == aws.TrueTernary, isAnswer && identityCodes[api.ErrorCode()]:
+	case throttles.IsErrorThrottle(err) == aws.TrueTernary, isAnswer && slices.Contains(identityCodes, api.ErrorCode()):
 		return recordlock.NotDone, driver.ErrDisconnected
-	case isAnswer && deniedCodes[api.ErrorCode()]:
+	case isAnswer && slices.Contains(deniedCodes, api.ErrorCode()):
 		return 0, driver.ErrDenied
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary,

@@ -107,11 +107,10 @@ func (h *hold) beat() {
 	}
 	gone := h.gone
 	h.heartbeat.mu.Unlock()
-	close(idle)
-	var l *lost
-	if errors.As(gone, &l) {
+	if l := (*lost)(nil); errors.As(gone, &l) {
 		h.req.Lost(l.why)
 	}
+	close(idle)
 }
 
 // errLate is the result of a beat that would come after the lease.
@@ -184,9 +183,13 @@ func (h *hold) limit(now driver.Instant) time.Duration {
 
 // renew sends one beat, with the data of a change if there is one. It returns a *lost if the store does not have the grant any more.
 func (h *hold) renew(ctx context.Context, sent driver.Instant, c *change) error {
-	rec, err := timed(ctx, h.Engine, h.req.Key, h.limit(sent), func(ctx context.Context) (Record, error) { return h.ask(ctx, c) })
+	var rec Record
+	err := h.timed(ctx, h.req.Key, h.limit(sent), func(ctx context.Context) (err error) {
+		rec, err = h.ask(ctx, c)
+		return err
+	})
 	switch {
-	case maybeDone(err):
+	case classIs(err, Unknown):
 		h.silent++
 	case transient(err):
 		h.silent = 0
@@ -230,7 +233,7 @@ func (h *hold) ask(ctx context.Context, c *change) (Record, error) {
 		next.Data = c.data
 	}
 	rec, done, err := h.store.Renew(ctx, h.req.Key, next, h.req.Mode)
-	if c != nil && (done || maybeDone(err)) { // others may have read it
+	if c != nil && (done || classIs(err, Unknown)) { // others may have read it
 		h.own.Data = c.data
 	}
 	if err == nil && !done && h.check(&rec) == nil {

@@ -126,7 +126,7 @@ func (h *hold) Release(ctx context.Context) error {
 			sent = true
 			return rec.without(func(o *Holder) bool { return o.Grant == h.own.Grant }), nil
 		})
-		known, unanswered = nil, unanswered || maybeDone(err)
+		known, unanswered = nil, unanswered || classIs(err, Unknown)
 		if err == nil {
 			h.yield(h.req.Key, h.req.Mode, left)
 		}

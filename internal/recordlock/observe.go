@@ -151,7 +151,7 @@ func (e *Engine) mark(ctx context.Context, info driver.Info, f func(Record, *Hol
 		if errors.Is(err, errSettled) {
 			err = nil
 		}
-		unanswered = unanswered || maybeDone(err)
+		unanswered = unanswered || classIs(err, Unknown)
 		return err
 	})
 }

@@ -135,9 +135,6 @@ func classIs(err error, class Class) bool {
 	return errors.As(err, &e) && e.Class == class
 }
 
-// maybeDone reports whether a write that failed may have been carried out, or may still be.
-func maybeDone(err error) bool { return classIs(err, Unknown) }
-
 var (
 	errNoAnswer = fmt.Errorf("no answer from the store: %w", driver.ErrDisconnected)
 	errAbsent   = errors.New("recordlock: a Swap of a record that is absent")
