@@ -30,17 +30,12 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // call sends one request of a store. The limit of its time is that of ctx.
 func call[In, Out any](
-	ctx context.Context, s *store, op string, key attributes, in In,
-	send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
+	ctx context.Context, s *store, op string, in In, send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (out Out, err error) {
 	err = request(ctx, op, s.opts.Table, func() (err error) {
 		out, err = send(ctx, in, once)
 		return err
 	})
-	if err != nil && ctx.Err() == nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
-		name, _ := s.opts.Keys.decode(key)
-		s.host.Logger().Debug("request failed", "call", op, "table", s.opts.Table, "key", name, "error", err)
-	}
 	return out, err
 }
 
@@ -59,7 +54,7 @@ func request(ctx context.Context, op, table string, send func() error) error {
 		case conflict && backoff.Sleep(ctx, 10*time.Millisecond+rand.N(40*time.Millisecond), nil):
 			continue
 		case conflict:
-			class, sentinel = recordlock.Busy, driver.ErrDisconnected
+			class, sentinel = recordlock.NotDone, driver.ErrDisconnected
 		case sentinel == driver.ErrDenied && !corrected && errors.As(err, &clock) && clock.RetryableError():
 			corrected = true
 			continue

@@ -41,12 +41,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	}
 	st := &store{api: ddb, opts: o}
 	portable, err := holdfast.New(driver.Config{
-		Owner:  o.Owner,
-		Margin: o.Margin,
-		AnyKey: true,
-		Logger: o.Logger,
-		Clock:  clock.From(ctx),
-		Lease:  func() time.Duration { return o.Lease },
+		Owner: o.Owner, Margin: o.Margin, AnyKey: true, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		st.host = host
 		locks := recordlock.New(host, st, recordlock.Options{
@@ -124,35 +119,33 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 	if lock == nil || c.store == nil {
 		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is not a lock of this client"))
 	}
-	if err := lock.Err(); err != nil {
-		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
+	s, err := c.store, lock.Err()
+	var h recordlock.Holder
+	var mode driver.Mode
+	var key attributes
+	if err == nil {
+		var ok bool
+		if h, mode, ok = recordlock.HeldBy(driver.HoldOf(s.host, lock)); !ok {
+			err = driver.Invalid("lock", "it is not a lock of this client")
+		} else {
+			key, err = s.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
+		}
 	}
-	s := c.store
-	held, ok := recordlock.HeldBy(driver.HoldOf(s.host, lock))
-	if !ok {
-		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
-			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
-	}
-	key, err := s.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
-	table, x := s.opts.Table, s.holding(&held)
+	table, x := s.opts.Table, s.holding(&h, mode)
 	return &types.ConditionCheck{
-		TableName:                           &table,
-		Key:                                 key,
-		ConditionExpression:                 &x.cond,
-		ExpressionAttributeNames:            x.names,
-		ExpressionAttributeValues:           x.values,
+		TableName: &table, Key: key, ConditionExpression: &x.cond, ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, nil
 }
 
 // API is the part of the AWS SDK that a client calls. [*dynamodb.Client] implements it,
 // and so can a wrapper, for tracing or counting. A method must return when its ctx ends,
-// and pass on the options that it is given: they switch off the SDK's retries. Nor may it
-// repeat a request by itself, since only the last answer would be known: in the modes that
-// never expire, the request before it could leave a key held for ever.
+// and pass on the options that it is given: they switch off the SDK's retries. It must not
+// repeat a request by itself: in the modes that never expire, the request before the last
+// could leave a key held for ever.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)

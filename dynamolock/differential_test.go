@@ -115,7 +115,9 @@ func (d *differential) holder() recordlock.Holder {
 	return h
 }
 
-func beatOf(n int) string { return ordered(driver.Token(n)) + strings.Repeat("A", 16) }
+func beatOf(n int) string {
+	return recordlock.Ordered(uint64(driver.Token(n))) + strings.Repeat("A", 16)
+}
 
 // step carries out one operation.
 func (d *differential) step(t *testing.T) {

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"slices"
@@ -47,15 +48,10 @@ const sharedOwner = "holdfast:shared"
 var sharedAttributes = []string{attrHolders, attrAsks, attrShared, attrOpened, attrLimit}
 
 const (
-	releasedLease = 1 // ms
-	// closedLease is the longest that the npm client can wait for: setTimeout
-	// takes a longer one for 1 ms.
-	closedLease = 1<<31 - 1 // ms
+	releasedLease = 1         // ms
+	closedLease   = 1<<31 - 1 // ms; the longest that the npm client can wait for: setTimeout takes a longer one for 1 ms
+	maxWhole      = 1 << 62   // the greatest token or lease that is accepted; the npm client counts exactly up to 2^53
 )
-
-// maxWhole is the greatest token or lease that is accepted, when reading and in
-// conditions. The npm client counts exactly up to 2^53.
-const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
 	own := []string{attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrIntent}
@@ -68,7 +64,6 @@ func ownAttribute(name string) bool {
 const (
 	guidLen  = 64
 	grantLen = recordlock.GrantLen
-	letters  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
 // stranger returns a guid that belongs to no grant.
@@ -78,7 +73,7 @@ func stranger() []byte { return []byte((rand.Text() + rand.Text() + rand.Text())
 // the grant: it has the token, or the guid where there is none.
 func grantOf(guid string, token driver.Token) (grant, beat string) {
 	switch {
-	case len(guid) == guidLen && strings.Trim(guid, letters) == "":
+	case len(guid) == guidLen && strings.Trim(guid, recordlock.Letters) == "":
 		return guid[:grantLen], guid[grantLen:]
 	case token != 0:
 		return "-" + token.String(), guid
@@ -119,17 +114,19 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 	h := recordlock.Holder{
 		Owner: r.text(attrOwner), Touched: r.time(attrTouched), Since: r.time(attrSince), Data: r.bytes(attrData), Lease: recordlock.Forever,
 	}
-	asked, isAsked := hint(attrs[attrAsked])
 	if v.tokenless = hasNoToken(attrs); v.tokenless {
 		if attrs[attrGUID] != nil && !isTokenless(attrs) {
 			r.fail(attrGUID, "is all that it has of a lock's: one without a token has 64 bytes of type B, and an owner of type S")
 		}
-		h.Asked = isAsked && asked == 0
+		h.Asked = v.asked == "0"
 		h.Grant, h.Beat = grantOf(guid, 0)
 		rec.Holders = []recordlock.Holder{h}
 	} else {
 		rec.Token = driver.Token(r.whole(attrToken))
-		rec.Broken, _ = hint(attrs[attrBroken])
+		if n, isNumber := attrs[attrBroken].(*types.AttributeValueMemberN); isNumber { // the item is as good without it
+			broken, _ := strconv.ParseUint(n.Value, 10, 64)
+			rec.Broken = driver.Token(broken)
+		}
 		switch ms := r.whole(attrLease); {
 		case ms <= releasedLease: // a lease of 0 ms is none
 		case ms < closedLease && r.raw(attrShared) == guid:
@@ -138,7 +135,7 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 			if ms < closedLease {
 				h.Lease = time.Duration(ms) * time.Millisecond
 			}
-			h.Token, h.Asked = rec.Token, isAsked && asked == rec.Token
+			h.Token, h.Asked = rec.Token, v.asked == rec.Token.String()
 			if h.Broken = rec.Broken != 0 && rec.Broken == rec.Token; h.Broken && r.raw(attrMarked) != "" {
 				guid = r.raw(attrMarked)
 			}
@@ -165,18 +162,9 @@ func entry(h *recordlock.Holder) []byte {
 		mark = "~"
 	}
 	ms := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []byte(ordered(h.Token) + mark + h.Beat + strings.Join([]string{
+	return []byte(recordlock.Ordered(uint64(h.Token)) + mark + h.Beat + strings.Join([]string{
 		ms(h.Lease.Milliseconds()), ms(h.Since.UnixMilli()), ms(h.Touched.UnixMilli()), h.Owner, string(h.Data),
 	}, "\x00"))
-}
-
-// ordered writes a token as 16 letters from A to P, which sort like the tokens.
-func ordered(t driver.Token) string {
-	var b [16]byte
-	for i := range b {
-		b[len(b)-1-i] = 'A' + byte(t>>(4*i)&15)
-	}
-	return string(b[:])
 }
 
 // numbers reads whole numbers from -1 to 2^53.
@@ -243,7 +231,9 @@ func (r *reader) sharing(latest driver.Token) (m driver.Mode, holders []recordlo
 	if len(holders) == 0 {
 		r.fail(attrHolders, "is empty")
 	}
-	sortHolders(holders)
+	slices.SortFunc(holders, func(a, b recordlock.Holder) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Grant, b.Grant))
+	})
 	return m, holders
 }
 

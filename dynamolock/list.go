@@ -34,14 +34,11 @@ func (s *store) pages(prefix string) (func(context.Context) ([]attributes, bool,
 		}
 	}
 	in := &dynamodb.ScanInput{
-		TableName:                 &s.opts.Table,
-		ConsistentRead:            aws.Bool(true),
-		FilterExpression:          &filter,
-		ExpressionAttributeNames:  x.names,
-		ExpressionAttributeValues: x.values,
+		TableName: &s.opts.Table, ConsistentRead: aws.Bool(true), FilterExpression: &filter,
+		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, s, "Scan", nil, in, s.api.Scan)
+		out, err := call(ctx, s, "Scan", in, s.api.Scan)
 		if err != nil {
 			return nil, true, err
 		}
@@ -69,15 +66,12 @@ func (s *store) queryPages(partition, sort string) (func(context.Context) ([]att
 		cond += x.expr(" AND begins_with("+x.alias(aliasSort, keys.Sort.Name)+", ?)", begin)
 	}
 	in := &dynamodb.QueryInput{
-		TableName:                 &s.opts.Table,
-		ConsistentRead:            aws.Bool(true),
-		KeyConditionExpression:    &cond,
-		FilterExpression:          aws.String(x.expr("attribute_exists(#guid)")),
-		ExpressionAttributeNames:  x.names,
-		ExpressionAttributeValues: x.values,
+		TableName: &s.opts.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: &cond,
+		FilterExpression:         aws.String(x.expr("attribute_exists(#guid)")),
+		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, s, "Query", nil, in, s.api.Query)
+		out, err := call(ctx, s, "Query", in, s.api.Query)
 		if err != nil {
 			return nil, true, err
 		}

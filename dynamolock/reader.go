@@ -1,13 +1,44 @@
 package dynamolock
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
+
+// Why a table or an item cannot be used.
+var (
+	// ErrTable: the table does not exist, is not active in time, or has another
+	// key schema than [Options.Keys].
+	ErrTable = errors.New("table cannot be used")
+	// ErrItem: the item of the key is not a lock's, or is corrupt; an [*ItemError] names
+	// the attribute.
+	ErrItem = recordlock.ErrCorrupt
+)
+
+// An ItemError says which attribute keeps an item from being a lock's: some other program
+// has written it. Holdfast does not write to such an item, as far as the conditions of a
+// write can tell, which check types and ranges: it may write to an item that looks
+// released except for a token of 1.5 or a time before 1970. An ItemError matches
+// [ErrItem].
+type ItemError struct {
+	Table     string
+	Attribute string
+	Reason    string
+}
+
+// Error implements error.
+func (e *ItemError) Error() string {
+	return fmt.Sprintf("table %q: %v: attribute %q %s", e.Table, ErrItem, e.Attribute, e.Reason)
+}
+
+// Unwrap makes errors.Is match ErrItem.
+func (e *ItemError) Unwrap() error { return ErrItem }
 
 // reader reads the attributes of an item; the first corrupt one becomes its error.
 type reader struct {
@@ -27,16 +58,6 @@ func isTokenless(attrs attributes) bool {
 	_, owner := attrs[attrOwner].(*types.AttributeValueMemberS)
 	guid, ok := attrs[attrGUID].(*types.AttributeValueMemberB)
 	return owner && ok && len(guid.Value) == guidLen
-}
-
-// hint reads a token that says something about the item, and without which the item is as
-// good; false if it cannot be read.
-func hint(v types.AttributeValue) (token driver.Token, ok bool) {
-	if n, isNumber := v.(*types.AttributeValueMemberN); isNumber {
-		token, err := strconv.ParseUint(n.Value, 10, 64)
-		return driver.Token(token), err == nil
-	}
-	return 0, false
 }
 
 func (r *reader) fail(name, reason string) {

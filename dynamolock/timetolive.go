@@ -20,8 +20,8 @@ import (
 // settings may have written a time to live into an item. The next write of the item must postpone or remove that time, so the client has
 // to know the attribute.
 //
-// The client looks when it is made, and from time to time while there are locks: Time to Live may be switched on later. The times that
-// holdfast writes are at least MinTTL ahead, so the next look is soon enough.
+// The client looks when it is made, and again while there are locks. The times that holdfast writes are at least MinTTL ahead, so the
+// next look is soon enough if Time to Live is switched on later.
 type timeToLive struct {
 	mu        strict.Mutex[strict.TimeToLive]
 	attribute string // of the table, to be removed; "" if there is none that is known
@@ -34,10 +34,8 @@ type timeToLive struct {
 }
 
 const (
-	// ttlLook is the time from one look to the next.
-	ttlLook = 15 * time.Minute
-	// ttlRetry is the same after a look that failed on the way.
-	ttlRetry = time.Minute
+	ttlLook  = 15 * time.Minute // from one look to the next
+	ttlRetry = time.Minute      // the same after a look that failed on the way
 )
 
 // heard notes the server's time in an answer. DynamoDB deletes items by it, and a client's own wall clock may be days slow: the SDK signs

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -177,26 +178,23 @@ func (x *expression) entry(grant string) string {
 // any beat. The entry of the first holder has no token until the item is replaced.
 func (x *expression) sharing(h *recordlock.Holder) string {
 	between := func(t driver.Token) string {
-		least, most := ordered(t), ordered(t)+h.Beat
-		if h.Beat == "" {
-			most = ordered(t) + "Z"
-		}
-		return x.expr(x.entry(h.Grant)+" BETWEEN ? AND ?", []byte(least), []byte(most))
+		least := recordlock.Ordered(uint64(t))
+		return x.expr(x.entry(h.Grant)+" BETWEEN ? AND ?", []byte(least), []byte(least+cmp.Or(h.Beat, "Z")))
 	}
 	return x.expr("#leaseDurationMs > ? AND #holdfastShared = #guid AND ", releasedLease) +
 		"(" + between(h.Token) + " OR " + between(0) + x.expr(" AND #holdfastOpenedToken = ?)", h.Token)
 }
 
 // holding is the condition that a grant holds the key.
-func (s *store) holding(held *recordlock.Held) *expression {
+func (s *store) holding(h *recordlock.Holder, m driver.Mode) *expression {
 	x := &expression{}
 	switch {
-	case held.Mode.Shared:
-		x.cond = x.sharing(&recordlock.Holder{Grant: held.Grant, Token: held.Token})
+	case m.Shared:
+		x.cond = x.sharing(h)
 	case s.opts.Mode == FailClosed:
-		x.cond = x.expr("begins_with(#guid, ?)", []byte(held.Grant))
+		x.cond = x.expr("begins_with(#guid, ?)", []byte(h.Grant))
 	default:
-		x.cond = x.expr("#leaseDurationMs > ? AND #fencingToken = ? AND begins_with(#guid, ?)", releasedLease, held.Token, []byte(held.Grant))
+		x.cond = x.expr("#leaseDurationMs > ? AND #fencingToken = ? AND begins_with(#guid, ?)", releasedLease, h.Token, []byte(h.Grant))
 	}
 	return x
 }

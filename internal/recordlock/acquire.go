@@ -3,6 +3,7 @@ package recordlock
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -44,10 +45,9 @@ var errOver = errors.New("the grant was over before it was known")
 func (e *Engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	for {
 		h, err := e.acquire(ctx, req)
-		switch {
-		case err == nil:
+		if err == nil {
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
-		case !errors.Is(err, errOver):
+		} else if !errors.Is(err, errOver) {
 			return driver.Grant{}, err
 		}
 	}
@@ -67,11 +67,7 @@ func (e *Engine) acquire(ctx context.Context, req *driver.Request) (h *hold, err
 		if req.Yield && !backoff.Sleep(ctx, 2*e.opts.Poll, nil) {
 			return nil, c.waitedFor()
 		}
-		owner := ""
-		if req.Reclaim {
-			owner = req.Owner
-		}
-		c.place = e.join(req.Key, c.grant, owner)
+		c.place = e.join(req.Key, c.grant)
 		defer e.leave(req.Key, c.place)
 	} else {
 		c.seen = e.observed(req.Key)
@@ -214,8 +210,8 @@ func (c *contender) evict(ctx context.Context, p plan) error {
 func (c *contender) poll(ctx context.Context) error {
 	var left time.Duration
 	c.withLine(c.req.Key, func(l *line, now driver.Instant) {
-		if left = l.nextPoll.Sub(now); left <= 0 {
-			l.nextPoll = now.Add(varied(c.opts.Poll))
+		if left = l.nextPoll.Sub(now); left <= 0 { // a waiter does not keep pace with holders that take turns
+			l.nextPoll = now.Add(c.opts.Poll - c.opts.Poll/8 + rand.N(c.opts.Poll/4))
 		}
 	})
 	if left > 0 {

@@ -26,12 +26,9 @@ type Options struct {
 }
 
 const (
-	// maxRequests bounds the requests of a client that are in flight, heartbeats excluded.
-	maxRequests = 64
-	// patient is the longest pause before another try of a call, however long leases are.
-	patient = 30 * time.Second
-	// maxRefused is how often a write may be refused by the record that it names.
-	maxRefused = 4
+	maxRequests = 64               // of a client that are in flight, heartbeats excluded
+	patient     = 30 * time.Second // the longest pause before another try of a call, however long leases are
+	maxRefused  = 4                // how often a write may be refused by the record that it names
 )
 
 // Engine implements [driver.Driver].
@@ -105,7 +102,7 @@ func (e *Engine) timed(ctx context.Context, key string, limit time.Duration, sen
 	defer cancel()
 	sent := e.host.Now()
 	err := send(attempt)
-	if answered := !transient(err) && !errors.Is(err, driver.ErrDenied) || classIs(err, Busy); answered || ctx.Err() == nil {
+	if answered := !transient(err) && !errors.Is(err, driver.ErrDenied); answered || ctx.Err() == nil {
 		e.note(key, sent, answered)
 	}
 	return err
@@ -171,14 +168,14 @@ func (e *Engine) persist(ctx context.Context, try func() error) error {
 	var last error = errNoAnswer
 	for loop := e.pauses.Start(); ; {
 		err := try()
-		switch {
-		case !transient(err):
+		if !transient(err) {
 			return err
-		case ctx.Err() != nil:
-			return last
 		}
-		if last = err; !loop.Wait(ctx, nil) {
-			return err
+		if ctx.Err() == nil {
+			last = err
+		}
+		if !loop.Wait(ctx, nil) {
+			return last
 		}
 	}
 }

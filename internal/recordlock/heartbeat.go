@@ -1,6 +1,7 @@
 package recordlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -42,12 +43,13 @@ func (h *hold) schedule() {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
 	part := float64(h.count.Add(1)*golden) / (1 << 64)
 	h.due = h.heard.Add(time.Duration((1 - part) * float64(h.opts.Heartbeat)))
-	h.heartbeat.mu.Lock()
-	defer h.heartbeat.mu.Unlock()
-	if now := h.host.Now(); now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
+	now := h.host.Now()
+	if now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
 		h.due = now
 	}
-	h.armLocked(h.due.Sub(h.host.Now()))
+	h.heartbeat.mu.Lock()
+	defer h.heartbeat.mu.Unlock()
+	h.armLocked(h.due.Sub(now))
 }
 
 func (h *hold) armLocked(d time.Duration) {
@@ -148,8 +150,6 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 		return h.due.Sub(now)
 	case c != h.pending && c != nil:
 		return 0
-	case classIs(err, Busy):
-		return min(h.opts.RetryDelay, busyPause)
 	}
 	if h.failing == nil {
 		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()
@@ -162,10 +162,6 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 }
 
 func (e *Engine) beatPause() time.Duration { return max(e.opts.RetryDelay, e.opts.Heartbeat/4) }
-
-// busyPause is the pause after a write that another one kept out. It does not grow: the record can be written again as soon as the other
-// is over.
-const busyPause = 50 * time.Millisecond
 
 // minBeatTimeout is enough to make a connection and send a request on it, within a region.
 const minBeatTimeout = 250 * time.Millisecond
@@ -247,13 +243,9 @@ func (h *hold) ask(ctx context.Context, c *change) (Record, error) {
 func (h *hold) SetData(ctx context.Context, data []byte) error {
 	c := &change{data: data, done: make(chan error, 1)}
 	h.heartbeat.mu.Lock()
-	switch {
-	case h.gone != nil:
-		h.heartbeat.mu.Unlock()
-		return h.gone
-	case h.stopped:
-		h.heartbeat.mu.Unlock()
-		return errNoAnswer
+	if h.gone != nil || h.stopped {
+		defer h.heartbeat.mu.Unlock()
+		return cmp.Or(h.gone, errNoAnswer)
 	}
 	h.pending = c
 	if h.idle == nil && h.timer.Stop() { // else a beat is in flight or about to be, and sets the next
@@ -273,8 +265,5 @@ func (h *hold) SetData(ctx context.Context, data []byte) error {
 		return err
 	default:
 	}
-	if c.last != nil {
-		return c.last
-	}
-	return errNoAnswer
+	return cmp.Or(c.last, errNoAnswer)
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// A client that releases a key knows at once that it is vacant, and other clients see it at their next poll. So a client that wants the
-// key again and again would have it for ever. A waiter that has seen others hold the key for deniedPolls leaves an intent, and a client
-// that releases the key then lets the others look first. A waiter that wants the key in another mode than its holders leaves the intent
-// at once.
+// A client that releases a key knows at once that it is vacant, and other clients see it at their next poll. So that it does not take the
+// key again and again, a waiter that has seen others hold the key for deniedPolls leaves an intent, and a client that releases the key
+// then lets others look first. A waiter that wants the key in another mode than its holders leaves the intent at once.
 const (
 	deniedPolls = 4
 	// intentOdds spreads the intents of clients of one mode: one of so many polls writes one.
@@ -93,6 +92,3 @@ func (c *contender) giveWay(ctx context.Context, left time.Duration) error {
 	}
 	return c.look(ctx)
 }
-
-// varied is a period of polls: up to an eighth more or less, so that a waiter does not keep pace with holders that take turns.
-func varied(poll time.Duration) time.Duration { return poll - poll/8 + rand.N(poll/4) }

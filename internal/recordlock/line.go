@@ -28,10 +28,9 @@ type line struct {
 
 // A waiter is a place in a line.
 type waiter struct {
-	up      chan struct{} // has room for one signal to look at the line
-	rests   bool          // it waits in its caller's Retry, and others go on
-	grant   string
-	reclaim string // the owner name under which it reclaims; "" if it does not
+	up    chan struct{} // has room for one signal to look at the line
+	rests bool          // it waits in its caller's Retry, and others go on
+	grant string
 }
 
 // maxLines bounds the keys that a client remembers without waiters. A try of a remembered key that is held reads before it writes, and
@@ -94,8 +93,8 @@ func (l *line) wake() {
 	}
 }
 
-func (e *Engine) join(key, grant, reclaim string) *waiter {
-	w := &waiter{up: make(chan struct{}, 1), grant: grant, reclaim: reclaim}
+func (e *Engine) join(key, grant string) *waiter {
+	w := &waiter{up: make(chan struct{}, 1), grant: grant}
 	e.withLine(key, func(l *line, now driver.Instant) {
 		if l.waiters = append(l.waiters, w); len(l.waiters) == 1 {
 			l.nextPoll = now.Add(rand.N(e.opts.Poll) + 1) // clients that find one holder at one time do not stay in step
@@ -170,11 +169,10 @@ type pace struct {
 	until driver.Instant
 }
 
-// The kinds of requests that have a pace.
-const reads, writes = 0, 1
-
-// maxPause is the longest pause of a pace.
-const maxPause = 2 * time.Second
+const (
+	reads, writes = 0, 1            // the kinds of requests that have a pace
+	maxPause      = 2 * time.Second // the longest pause of a pace
+)
 
 // paced sends a request for a key at the pace of its kind, and notes what came of it.
 func (e *Engine) paced(ctx context.Context, key string, kind int, send func() error) error {
