@@ -67,7 +67,7 @@ var dynamoDBMutants = []mutant{
 		dynamoWrites, "	x.cond = x.unchanged(v)\n	ever := true", "	x.cond = x.expr(\"attribute_exists(#guid)\")\n	ever := true",
 	}, nil},
 	{"D7", "a token of a key that is taken over does not rise", dynamoDB, change{
-		recordWrite, "	next.Token++\n	h.Token", "	h.Token",
+		recordWrite, "	next.Token++\n	next.Mode", "	next.Mode",
 	}, nil},
 	{"D9", "the time to live of another client stays", dynamoTTL, change{
 		"dynamolock/timetolive.go", "	if foreign := s.ttl.foreign(); foreign != \"\" {\n		x.removes", "	if foreign := \"\"; foreign != \"\" {\n		x.removes",
