@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -208,15 +207,18 @@ func (c *contender) evict(ctx context.Context, p plan) error {
 // poll reads if the next read is due. Otherwise it leaves an intent if need be, and waits until then, or until a grant or an intent is
 // over, or a signal comes. The read may show an earlier record: the Swap that follows names it, and is refused then.
 func (c *contender) poll(ctx context.Context) error {
-	var left time.Duration
+	var due driver.Instant
+	early := false
 	c.withLine(c.req.Key, func(l *line, now driver.Instant) {
-		if left = l.nextPoll.Sub(now); left <= 0 { // a waiter does not keep pace with holders that take turns
+		due, early = l.nextPoll, l.nextPoll.Sub(now) > 0
+		if !early { // a waiter does not keep pace with holders that take turns
 			l.nextPoll = now.Add(c.opts.Poll - c.opts.Poll/8 + rand.N(c.opts.Poll/4))
 		}
 	})
-	if left > 0 {
+	if early {
 		c.intend(ctx)
-		if !backoff.Sleep(ctx, c.nextEnd(&c.seen, c.host.Now(), left), c.place.up) {
+		now := c.host.Now()
+		if !backoff.Sleep(ctx, c.nextEnd(&c.seen, now, max(due.Sub(now), 0)), c.place.up) {
 			return ctx.Err()
 		}
 		return nil

@@ -22,7 +22,7 @@ type line struct {
 	denied   driver.Instant // since when others have held the key; zero if they do not
 	yields   driver.Instant // the client leaves the key to others until then
 	paces    [2]pace        // of reads and of writes
-	look     look           // the latest that is over
+	look     *look          // the latest that is over; nil if there was none
 	nextLook driver.Instant // no look before
 }
 
@@ -211,6 +211,7 @@ func (e *Engine) paced(ctx context.Context, key string, kind int, send func() er
 // tries in a loop cost little.
 type look struct {
 	sent driver.Instant
+	seen observation
 	err  error
 }
 
@@ -219,10 +220,10 @@ const maxLookPace = 100 * time.Millisecond
 // lookAt returns the result of a look that is sent after the call began.
 func (e *Engine) lookAt(ctx context.Context, key string) (seen observation, err error) {
 	for began, wait := e.host.Now(), time.Duration(1); wait > 0; {
-		shared := false
+		var shared *look
 		e.withLine(key, func(l *line, now driver.Instant) {
-			seen, err = l.seen, l.look.err
-			if shared = l.look.sent.Sub(began) > 0 && (seen.known || err != nil); shared {
+			if l.look != nil && l.look.sent.Sub(began) > 0 {
+				shared = l.look
 				return
 			}
 			wait = max(l.nextLook.Sub(now), l.paces[reads].until.Sub(now), 0)
@@ -233,8 +234,8 @@ func (e *Engine) lookAt(ctx context.Context, key string) (seen observation, err 
 				l.nextLook = now.Add(min(e.opts.Poll/10, maxLookPace))
 			}
 		})
-		if shared {
-			return seen, err
+		if shared != nil {
+			return shared.seen, shared.err
 		}
 		if !backoff.Sleep(ctx, wait, nil) {
 			return seen, unsent(ctx)
@@ -251,7 +252,7 @@ func (e *Engine) lookAt(ctx context.Context, key string) (seen observation, err 
 	})
 	if ctx.Err() == nil {
 		e.withLine(key, func(l *line, now driver.Instant) {
-			l.look = look{sent, err}
+			l.look = &look{sent, seen, err}
 			e.tidyLocked(key, l, now)
 		})
 	}
