@@ -24,15 +24,10 @@ func (o *Options) fillTimes() error {
 	o.Timeout = cmp.Or(o.Timeout, min(o.Lease/6, 5*time.Second))
 	o.OpenTimeout = cmp.Or(o.OpenTimeout, DefaultOpenTimeout)
 	o.RetryDelay = cmp.Or(o.RetryDelay, min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat, time.Second))
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{
-		{"Heartbeat", o.Heartbeat}, {"Poll", o.Poll}, {"Timeout", o.Timeout}, {"OpenTimeout", o.OpenTimeout}, {"RetryDelay", o.RetryDelay},
-		{"Margin", o.Margin},
-	} {
-		if d.value < 0 {
-			return driver.Invalid("Options."+d.field, "%v is negative", d.value)
+	values := []time.Duration{o.Heartbeat, o.Poll, o.Timeout, o.OpenTimeout, o.RetryDelay, o.Margin}
+	for i, field := range []string{"Heartbeat", "Poll", "Timeout", "OpenTimeout", "RetryDelay", "Margin"} {
+		if values[i] < 0 {
+			return driver.Invalid("Options."+field, "%v is negative", values[i])
 		}
 	}
 	margin := driver.Margin(o.Margin, o.Lease)
