@@ -30,11 +30,7 @@ type Client struct {
 // is sent; with [ErrTable] if there is no such table, or one with other keys;
 // with [holdfast.ErrDenied] if the credentials are missing or do not suffice;
 // and with [holdfast.ErrDisconnected], and what ctx ended with, if nothing
-// answers in time. ddb is used until Close, and is not closed. Of an HTTP client that the SDK
-// has built ([awshttp.BuildableClient]) New uses a copy, with a connection pool of its own, that dials every
-// address of the endpoint's name within [Options.Timeout].
-//
-// [awshttp.BuildableClient]: https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/aws/transport/http#BuildableClient
+// answers in time. ddb is used until Close, and is not closed.
 func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if ddb == nil {
 		return nil, fmt.Errorf("dynamolock: %w", driver.Invalid("ddb", "it is nil"))
@@ -43,14 +39,9 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	st := &store{api: ddb, opts: o, reach: reach{timeout: o.Timeout}}
+	st := &store{api: ddb, opts: o}
 	portable, err := holdfast.New(driver.Config{
-		Owner:  o.Owner,
-		Margin: o.Margin,
-		AnyKey: true,
-		Logger: o.Logger,
-		Clock:  clock.From(ctx),
-		Lease:  func() time.Duration { return o.Lease },
+		Owner: o.Owner, Margin: o.Margin, AnyKey: true, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		st.host = host
 		locks := recordlock.New(host, st, recordlock.Options{
@@ -62,7 +53,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 			return nil, fmt.Errorf("dynamolock: %w", err)
 		}
 		host.SetConnected(true)
-		return &engine{locks, st}, nil
+		return locks, nil
 	})
 	if err != nil {
 		return nil, err
@@ -70,37 +61,21 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	return &Client{Client: portable, store: st}, nil
 }
 
-// engine closes the connections of the store after the locks.
-type engine struct {
-	*recordlock.Engine
-	store *store
-}
-
-// Close implements driver.Driver.
-func (e *engine) Close(ctx context.Context) error {
-	defer e.store.reach.close()
-	return e.Engine.Close(ctx)
-}
-
 // open waits until the table can be used.
 func (s *store) open(ctx context.Context) error {
-	rounds := roundsOf(ctx)
 	ctx, cancel := s.opts.open(ctx)
 	defer cancel()
-	t := &table{
-		rounds: rounds, ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, dated: s.dated,
-		log: s.host.Logger(),
-	}
-	if err := t.wait(ctx); err != nil {
-		s.reach.close()
+	out, err := (&table{ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout}).wait(ctx)
+	if err != nil {
 		return ended(ctx, err)
 	}
+	if len(out.Table.Replicas) > 0 {
+		s.host.Logger().Warn("a global table: locks that are taken in one region do not exclude in another", "table", s.opts.Table)
+	}
+	s.ttl.heard(out.ResultMetadata, s.host.Now())
 	s.learnTTL(ctx)
 	return nil
 }
-
-// dated notes the date of an answer.
-func (s *store) dated(out any) { s.calendar.heard(out, s.host.Now()) }
 
 // Options returns the options in force, defaults filled in.
 func (c *Client) Options() Options {
@@ -144,38 +119,33 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 	if lock == nil || c.store == nil {
 		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is not a lock of this client"))
 	}
-	if err := lock.Err(); err != nil {
-		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
+	s, err := c.store, lock.Err()
+	var h recordlock.Holder
+	var mode driver.Mode
+	var key attributes
+	if err == nil {
+		var ok bool
+		if h, mode, ok = recordlock.HeldBy(driver.HoldOf(s.host, lock)); !ok {
+			err = driver.Invalid("lock", "it is not a lock of this client")
+		} else {
+			key, err = s.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
+		}
 	}
-	s := c.store
-	held, ok := recordlock.HeldBy(driver.HoldOf(s.host, lock))
-	if !ok {
-		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
-			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
-	}
-	key, err := s.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
-	table, x := s.opts.Table, s.holding(&held)
+	table, x := s.opts.Table, s.holding(&h, mode)
 	return &types.ConditionCheck{
-		TableName:                           &table,
-		Key:                                 key,
-		ConditionExpression:                 &x.cond,
-		ExpressionAttributeNames:            x.names,
-		ExpressionAttributeValues:           x.values,
+		TableName: &table, Key: key, ConditionExpression: &x.cond, ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, nil
 }
 
 // API is the part of the AWS SDK that a client calls. [*dynamodb.Client] implements it,
 // and so can a wrapper, for tracing or counting. A method must return when its ctx ends,
-// and pass on the options that it is given: they switch off the SDK's retries. Nor may it
-// repeat a request by itself, since only the last answer would be known: in the modes that
-// never expire, the request before it could leave a key held for ever. It must
-// send requests with its ctx or one derived from it: an [net/http/httptrace.ClientTrace]
-// in it tells the client whether a failed request was sent at all. Requests should go
-// through net/http; otherwise one that never reached a server counts as if it might have.
+// and pass on the options that it is given: they switch off the SDK's retries. It must not
+// repeat a request by itself: in the modes that never expire, the request before the last
+// could leave a key held for ever.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)

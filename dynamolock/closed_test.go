@@ -177,7 +177,6 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 		"arrives in a lease, is undone": {dynamofake.DeliverLate(lease/2, dynamofake.Reset()), false, time.Hour, 2 * lease, false},
 		"may arrive after that":         {dynamofake.DeliverLate(time.Minute, dynamofake.Reset()), false, time.Hour, 2 * lease, true},
 		"nothing can be reached":        {dynamofake.LoseReply(dynamofake.Reset()), true, time.Second, 2 * time.Second, true},
-		"was never sent":                {dynamofake.Refuse(), false, time.Hour, time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inEach(t, closedModes, func(t *testing.T, h *harness) {

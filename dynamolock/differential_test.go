@@ -115,7 +115,9 @@ func (d *differential) holder() recordlock.Holder {
 	return h
 }
 
-func beatOf(n int) string { return ordered(driver.Token(n)) + strings.Repeat("A", 16) }
+func beatOf(n int) string {
+	return recordlock.Ordered(uint64(driver.Token(n))) + strings.Repeat("A", 16)
+}
 
 // step carries out one operation.
 func (d *differential) step(t *testing.T) {
@@ -245,11 +247,11 @@ func (d *differential) stranger(t *testing.T) {
 		return
 	}
 	guid := strings.Repeat(string(rune('a'+d.IntN(26))), guidLen)
-	key[attrOwner], key[attrGUID] = text("node"), binary(guid)
+	key[attrOwner], key[attrGUID] = attribute("node"), attribute([]byte(guid))
 	h := recordlock.Holder{Owner: "node", Lease: recordlock.Forever}
 	if d.opts.Mode != FailClosed {
 		h.Token, h.Lease = driver.Token(1+d.IntN(5)), 5*time.Second
-		key[attrToken], key[attrLease] = token(h.Token), number(h.Lease.Milliseconds())
+		key[attrToken], key[attrLease] = attribute(h.Token), attribute(h.Lease.Milliseconds())
 	}
 	h.Grant, h.Beat = grantOf(guid, h.Token)
 	d.memory.Put(d.key, recordlock.Record{Token: h.Token, Holders: []recordlock.Holder{h}})

@@ -1,8 +1,10 @@
 package dynamolock
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,23 +48,14 @@ const sharedOwner = "holdfast:shared"
 var sharedAttributes = []string{attrHolders, attrAsks, attrShared, attrOpened, attrLimit}
 
 const (
-	releasedLease = 1 // ms
-	// closedLease is the longest that the npm client can wait for: setTimeout
-	// takes a longer one for 1 ms.
-	closedLease = 1<<31 - 1 // ms
+	releasedLease = 1         // ms
+	closedLease   = 1<<31 - 1 // ms; the longest that the npm client can wait for: setTimeout takes a longer one for 1 ms
+	maxWhole      = 1 << 62   // the greatest token or lease that is accepted; the npm client counts exactly up to 2^53
 )
 
-// maxWhole is the greatest token or lease that is accepted, when reading and in
-// conditions. The npm client counts exactly up to 2^53.
-const maxWhole = 1 << 62
-
 func ownAttribute(name string) bool {
-	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrIntent,
-		attrHolders, attrAsks, attrShared, attrOpened, attrLimit:
-		return true
-	}
-	return false
+	own := []string{attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrIntent}
+	return slices.Contains(own, name) || slices.Contains(sharedAttributes, name)
 }
 
 // To other programs a guid is 64 random bytes, such as the npm client writes. The guid of an exclusive grant of holdfast is its name
@@ -71,17 +64,16 @@ func ownAttribute(name string) bool {
 const (
 	guidLen  = 64
 	grantLen = recordlock.GrantLen
-	letters  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
 // stranger returns a guid that belongs to no grant.
-func stranger() string { return (rand.Text() + rand.Text() + rand.Text())[:guidLen] }
+func stranger() []byte { return []byte((rand.Text() + rand.Text() + rand.Text())[:guidLen]) }
 
 // grantOf splits the guid of an exclusive item. The name of another program's grant begins with "-", and stays the same for as long as
 // the grant: it has the token, or the guid where there is none.
 func grantOf(guid string, token driver.Token) (grant, beat string) {
 	switch {
-	case len(guid) == guidLen && strings.Trim(guid, letters) == "":
+	case len(guid) == guidLen && strings.Trim(guid, recordlock.Letters) == "":
 		return guid[:grantLen], guid[grantLen:]
 	case token != 0:
 		return "-" + token.String(), guid
@@ -103,9 +95,18 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 		return recordlock.Record{}, nil
 	}
 	r := &reader{table: s.opts.Table, attrs: attrs}
-	guid := r.guid()
-	v := version{guid: guid, token: r.raw(attrToken), lease: r.raw(attrLease), asked: r.raw(attrAsked), intent: r.raw(attrIntent)}
-	_, v.text = attrs[attrGUID].(*types.AttributeValueMemberS)
+	v := version{token: r.raw(attrToken), lease: r.raw(attrLease), asked: r.raw(attrAsked), intent: r.raw(attrIntent)}
+	switch g := attrs[attrGUID].(type) {
+	case *types.AttributeValueMemberB:
+		v.guid = string(g.Value)
+	case *types.AttributeValueMemberS:
+		v.guid, v.text = g.Value, true
+	case nil:
+		r.fail(attrGUID, "is missing")
+	default:
+		r.fail(attrGUID, "is not of type B or S")
+	}
+	guid := v.guid
 	if _, isNumber := attrs[attrAsked].(*types.AttributeValueMemberN); !isNumber {
 		v.asked = ""
 	}
@@ -113,17 +114,19 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 	h := recordlock.Holder{
 		Owner: r.text(attrOwner), Touched: r.time(attrTouched), Since: r.time(attrSince), Data: r.bytes(attrData), Lease: recordlock.Forever,
 	}
-	asked, isAsked := hint(attrs[attrAsked])
 	if v.tokenless = hasNoToken(attrs); v.tokenless {
 		if attrs[attrGUID] != nil && !isTokenless(attrs) {
 			r.fail(attrGUID, "is all that it has of a lock's: one without a token has 64 bytes of type B, and an owner of type S")
 		}
-		h.Asked = isAsked && asked == 0
+		h.Asked = v.asked == "0"
 		h.Grant, h.Beat = grantOf(guid, 0)
 		rec.Holders = []recordlock.Holder{h}
 	} else {
 		rec.Token = driver.Token(r.whole(attrToken))
-		rec.Broken, _ = hint(attrs[attrBroken])
+		if n, isNumber := attrs[attrBroken].(*types.AttributeValueMemberN); isNumber { // the item is as good without it
+			broken, _ := strconv.ParseUint(n.Value, 10, 64)
+			rec.Broken = driver.Token(broken)
+		}
 		switch ms := r.whole(attrLease); {
 		case ms <= releasedLease: // a lease of 0 ms is none
 		case ms < closedLease && r.raw(attrShared) == guid:
@@ -132,7 +135,7 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 			if ms < closedLease {
 				h.Lease = time.Duration(ms) * time.Millisecond
 			}
-			h.Token, h.Asked = rec.Token, isAsked && asked == rec.Token
+			h.Token, h.Asked = rec.Token, v.asked == rec.Token.String()
 			if h.Broken = rec.Broken != 0 && rec.Broken == rec.Token; h.Broken && r.raw(attrMarked) != "" {
 				guid = r.raw(attrMarked)
 			}
@@ -153,24 +156,27 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 //	token (16)  [~ if it is broken]  beat (32)  lease, since, touched in ms  owner  data
 //
 // with a NUL between the last five.
-func entry(h *recordlock.Holder) types.AttributeValue {
+func entry(h *recordlock.Holder) []byte {
 	mark := ""
 	if h.Broken {
 		mark = "~"
 	}
 	ms := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return binary(ordered(h.Token) + mark + h.Beat + strings.Join([]string{
+	return []byte(recordlock.Ordered(uint64(h.Token)) + mark + h.Beat + strings.Join([]string{
 		ms(h.Lease.Milliseconds()), ms(h.Since.UnixMilli()), ms(h.Touched.UnixMilli()), h.Owner, string(h.Data),
 	}, "\x00"))
 }
 
-// ordered writes a token as 16 letters from A to P, which sort like the tokens.
-func ordered(t driver.Token) string {
-	var b [16]byte
-	for i := range b {
-		b[len(b)-1-i] = 'A' + byte(t>>(4*i)&15)
+// numbers reads whole numbers from -1 to 2^53.
+func numbers(texts ...string) (all []int64, ok bool) {
+	for _, text := range texts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < -1 || n > 1<<53 {
+			return nil, false
+		}
+		all = append(all, n)
 	}
-	return string(b[:])
+	return all, true
 }
 
 // readEntry reads an entry; false if it is none.
@@ -182,8 +188,7 @@ func readEntry(grant string, v types.AttributeValue) (h recordlock.Holder, ok bo
 	for _, c := range b.Value[:16] {
 		h.Token = h.Token<<4 | driver.Token(c-'A')
 	}
-	var text string
-	text, h.Broken = strings.CutPrefix(string(b.Value[16:]), "~")
+	text, broken := strings.CutPrefix(string(b.Value[16:]), "~")
 	if len(text) < 32 {
 		return h, false
 	}
@@ -191,15 +196,11 @@ func readEntry(grant string, v types.AttributeValue) (h recordlock.Holder, ok bo
 	if len(parts) != 5 {
 		return h, false
 	}
-	var ms [3]int64
-	for i := range ms {
-		n, err := strconv.ParseInt(parts[i], 10, 64)
-		if err != nil || n < 0 || n > 1<<53 {
-			return h, false
-		}
-		ms[i] = n
+	ms, ok := numbers(parts[:3]...)
+	if !ok {
+		return h, false
 	}
-	h.Grant, h.Beat, h.Owner = grant, text[:32], parts[3]
+	h.Grant, h.Beat, h.Broken, h.Owner = grant, text[:32], broken, parts[3]
 	h.Lease = time.Duration(min(ms[0], closedLease)) * time.Millisecond
 	h.Since, h.Touched = time.UnixMilli(ms[1]), time.UnixMilli(ms[2])
 	if parts[4] != "" {
@@ -230,17 +231,19 @@ func (r *reader) sharing(latest driver.Token) (m driver.Mode, holders []recordlo
 	if len(holders) == 0 {
 		r.fail(attrHolders, "is empty")
 	}
-	sortHolders(holders)
+	slices.SortFunc(holders, func(a, b recordlock.Holder) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Grant, b.Grant))
+	})
 	return m, holders
 }
 
 // An intent is grant (32), beat (32), and lease, poll, limit in ms or permits; the limit is -1 for an exclusive waiter.
-func intent(i *recordlock.Intent) types.AttributeValue {
+func intent(i *recordlock.Intent) []byte {
 	limit := -1
 	if i.Mode.Shared {
 		limit = i.Mode.Limit
 	}
-	return binary(i.Grant + i.Beat + strings.Join([]string{
+	return []byte(i.Grant + i.Beat + strings.Join([]string{
 		strconv.FormatInt(i.Lease.Milliseconds(), 10), strconv.FormatInt(i.Poll.Milliseconds(), 10), strconv.Itoa(limit),
 	}, " "))
 }
@@ -254,19 +257,10 @@ func readIntent(b []byte) (i recordlock.Intent) {
 	if len(b) < 64 {
 		return i
 	}
-	var n [3]int64
-	parts := strings.Split(string(b[64:]), " ")
-	for k := range n {
-		var err error
-		if len(parts) != len(n) {
-			return i
-		}
-		if n[k], err = strconv.ParseInt(parts[k], 10, 64); err != nil || n[k] > closedLease {
-			return i
-		}
+	if n, ok := numbers(strings.Split(string(b[64:]), " ")...); ok && len(n) == 3 && slices.Max(n) <= closedLease {
+		i.Lease, i.Poll = time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond
+		i.Mode = driver.Mode{Shared: n[2] >= 0, Limit: int(max(n[2], 0))}
+		i.Grant, i.Beat = string(b[:32]), string(b[32:64])
 	}
-	i.Lease, i.Poll = time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond
-	i.Mode = driver.Mode{Shared: n[2] >= 0, Limit: int(max(n[2], 0))}
-	i.Grant, i.Beat = string(b[:32]), string(b[32:64])
 	return i
 }

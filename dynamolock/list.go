@@ -20,7 +20,7 @@ func (s *store) pages(prefix string) (func(context.Context) ([]attributes, bool,
 		return s.queryPages(partition, sort)
 	}
 	x := &expression{}
-	filter := "attribute_exists(" + x.name(attrGUID) + ")"
+	filter := x.expr("attribute_exists(#guid)")
 	if prefix != "" {
 		if keys.Partition.Type == types.ScalarAttributeTypeN {
 			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
@@ -30,18 +30,15 @@ func (s *store) pages(prefix string) (func(context.Context) ([]attributes, bool,
 			if err != nil {
 				return nil, err
 			}
-			filter = all(filter, "begins_with("+x.alias(aliasKey, keys.Partition.Name)+", "+x.value(begin)+")")
+			filter += x.expr(" AND begins_with("+x.alias(aliasKey, keys.Partition.Name)+", ?)", begin)
 		}
 	}
 	in := &dynamodb.ScanInput{
-		TableName:                 &s.opts.Table,
-		ConsistentRead:            aws.Bool(true),
-		FilterExpression:          &filter,
-		ExpressionAttributeNames:  x.names,
-		ExpressionAttributeValues: x.values,
+		TableName: &s.opts.Table, ConsistentRead: aws.Bool(true), FilterExpression: &filter,
+		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, s, "Scan", nil, in, s.api.Scan)
+		out, err := call(ctx, s, "Scan", in, s.api.Scan)
 		if err != nil {
 			return nil, true, err
 		}
@@ -57,7 +54,7 @@ func (s *store) queryPages(partition, sort string) (func(context.Context) ([]att
 	if err != nil {
 		return nil, err
 	}
-	cond := x.alias(aliasKey, keys.Partition.Name) + " = " + x.value(p)
+	cond := x.expr(x.alias(aliasKey, keys.Partition.Name)+" = ?", p)
 	if sort != "" {
 		if keys.Sort.Type == types.ScalarAttributeTypeN {
 			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only %q can be listed", partition+keys.Separator)
@@ -66,18 +63,15 @@ func (s *store) queryPages(partition, sort string) (func(context.Context) ([]att
 		if err != nil {
 			return nil, err
 		}
-		cond = all(cond, "begins_with("+x.alias("#sort", keys.Sort.Name)+", "+x.value(begin)+")")
+		cond += x.expr(" AND begins_with("+x.alias(aliasSort, keys.Sort.Name)+", ?)", begin)
 	}
 	in := &dynamodb.QueryInput{
-		TableName:                 &s.opts.Table,
-		ConsistentRead:            aws.Bool(true),
-		KeyConditionExpression:    &cond,
-		FilterExpression:          aws.String("attribute_exists(" + x.name(attrGUID) + ")"),
-		ExpressionAttributeNames:  x.names,
-		ExpressionAttributeValues: x.values,
+		TableName: &s.opts.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: &cond,
+		FilterExpression:         aws.String(x.expr("attribute_exists(#guid)")),
+		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, s, "Query", nil, in, s.api.Query)
+		out, err := call(ctx, s, "Query", in, s.api.Query)
 		if err != nil {
 			return nil, true, err
 		}

@@ -56,7 +56,6 @@ func TestLogs(t *testing.T) {
 		t, []string{secret},
 		logtest.Want{Text: "connected", Level: slog.LevelInfo},
 		logtest.Want{Text: "disconnected", Level: slog.LevelWarn},
-		logtest.Want{Text: "request failed", Level: slog.LevelDebug, Attrs: "call table key error"},
 		logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "key owner token error"},
 		logtest.Want{
 			Text: "an orphaned grant cannot be removed", Level: slog.LevelError, Attrs: "key error",

@@ -1,13 +1,44 @@
 package dynamolock
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
+
+// Why a table or an item cannot be used.
+var (
+	// ErrTable: the table does not exist, is not active in time, or has another
+	// key schema than [Options.Keys].
+	ErrTable = errors.New("table cannot be used")
+	// ErrItem: the item of the key is not a lock's, or is corrupt; an [*ItemError] names
+	// the attribute.
+	ErrItem = recordlock.ErrCorrupt
+)
+
+// An ItemError says which attribute keeps an item from being a lock's: some other program
+// has written it. Holdfast does not write to such an item, as far as the conditions of a
+// write can tell, which check types and ranges: it may write to an item that looks
+// released except for a token of 1.5 or a time before 1970. An ItemError matches
+// [ErrItem].
+type ItemError struct {
+	Table     string
+	Attribute string
+	Reason    string
+}
+
+// Error implements error.
+func (e *ItemError) Error() string {
+	return fmt.Sprintf("table %q: %v: attribute %q %s", e.Table, ErrItem, e.Attribute, e.Reason)
+}
+
+// Unwrap makes errors.Is match ErrItem.
+func (e *ItemError) Unwrap() error { return ErrItem }
 
 // reader reads the attributes of an item; the first corrupt one becomes its error.
 type reader struct {
@@ -29,23 +60,20 @@ func isTokenless(attrs attributes) bool {
 	return owner && ok && len(guid.Value) == guidLen
 }
 
-// hint reads a token that says something about the item, and without which the item is as
-// good; false if it cannot be read.
-func hint(v types.AttributeValue) (token driver.Token, ok bool) {
-	if n, isNumber := v.(*types.AttributeValueMemberN); isNumber {
-		token, err := strconv.ParseUint(n.Value, 10, 64)
-		return driver.Token(token), err == nil
-	}
-	return 0, false
-}
-
 func (r *reader) fail(name, reason string) {
 	if r.err == nil {
 		r.err = &ItemError{Table: r.table, Attribute: name, Reason: reason}
 	}
 }
 
-func (r *reader) wrong(name, want string) { r.fail(name, "is not of type "+want) }
+// typed returns an attribute of a type, or nil if there is none.
+func typed[T any](r *reader, name, want string) *T {
+	v, ok := any(r.attrs[name]).(*T)
+	if !ok && r.attrs[name] != nil {
+		r.fail(name, "is not of type "+want)
+	}
+	return v
+}
 
 // raw returns a number or bytes as they stand; "" if there is neither.
 func (r *reader) raw(name string) string {
@@ -58,50 +86,28 @@ func (r *reader) raw(name string) string {
 	return ""
 }
 
-func (r *reader) guid() string {
-	switch v := r.attrs[attrGUID].(type) {
-	case *types.AttributeValueMemberB:
-		return string(v.Value)
-	case *types.AttributeValueMemberS:
-		return v.Value
-	case nil:
-		r.fail(attrGUID, "is missing")
-	default:
-		r.wrong(attrGUID, "B or S")
-	}
-	return ""
-}
-
 // text reads an optional string.
 func (r *reader) text(name string) string {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberS:
+	if v := typed[types.AttributeValueMemberS](r, name, "S"); v != nil {
 		return v.Value
-	case nil:
-	default:
-		r.wrong(name, "S")
 	}
 	return ""
 }
 
 // bytes reads an optional binary value.
 func (r *reader) bytes(name string) []byte {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberB:
+	if v := typed[types.AttributeValueMemberB](r, name, "B"); v != nil {
 		return v.Value
-	case nil:
-	default:
-		r.wrong(name, "B")
 	}
 	return nil
 }
 
 // entries reads a map that has to be there.
 func (r *reader) entries(name string) attributes {
-	if m, ok := r.attrs[name].(*types.AttributeValueMemberM); ok {
-		return m.Value
+	if v := typed[types.AttributeValueMemberM](r, name, "M"); v != nil {
+		return v.Value
 	}
-	r.wrong(name, "M")
+	r.fail(name, "is missing")
 	return nil
 }
 
@@ -115,16 +121,15 @@ func (r *reader) time(name string) time.Time {
 
 // whole reads a number that has to be there.
 func (r *reader) whole(name string) uint64 {
-	switch v := r.attrs[name].(type) {
-	case *types.AttributeValueMemberN:
-		if n, err := strconv.ParseUint(v.Value, 10, 64); err == nil && n <= maxWhole {
-			return n
-		}
-		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^62")
-	case nil:
+	v := typed[types.AttributeValueMemberN](r, name, "N")
+	if v == nil {
 		r.fail(name, "is missing")
-	default:
-		r.wrong(name, "N")
+		return 0
 	}
-	return 0
+	n, err := strconv.ParseUint(v.Value, 10, 64)
+	if err != nil || n > maxWhole {
+		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^62")
+		return 0
+	}
+	return n
 }

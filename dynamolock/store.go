@@ -1,12 +1,10 @@
 package dynamolock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,13 +17,11 @@ import (
 
 // store implements [recordlock.Store] on a table, with one item per key.
 type store struct {
-	host     driver.Host
-	api      API
-	opts     Options
-	tasks    *task.Group
-	ttl      timeToLive
-	calendar calendar
-	reach    reach
+	host  driver.Host
+	api   API
+	opts  Options
+	tasks *task.Group
+	ttl   timeToLive
 }
 
 // CheckKey implements recordlock.Store.
@@ -41,13 +37,18 @@ func (s *store) Read(ctx context.Context, key string, fresh bool) (recordlock.Re
 		return recordlock.Record{}, err
 	}
 	s.lookAtTTL()
-	return s.get(ctx, k, fresh)
+	in := &dynamodb.GetItemInput{TableName: &s.opts.Table, Key: k, ConsistentRead: &fresh}
+	out, err := call(ctx, s, "GetItem", in, s.api.GetItem)
+	if err != nil {
+		return recordlock.Record{}, err
+	}
+	return s.record(out.Item)
 }
 
 // Take implements recordlock.Store.
 func (s *store) Take(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (now recordlock.Record, done bool, err error) {
 	s.lookAtTTL()
-	return s.update(ctx, key, s.taking(&h, m))
+	return s.write(ctx, key, s.taking(&h, m))
 }
 
 // Swap implements recordlock.Store. With [FailClosed] a vacant key has no item, as with the npm client.
@@ -59,19 +60,19 @@ func (s *store) Swap(ctx context.Context, key string, old, next recordlock.Recor
 	case v.tokenless && len(next.Holders) == 0:
 		x := &expression{}
 		x.cond = x.unchanged(v)
-		return s.remove(ctx, key, x)
+		return s.write(ctx, key, x)
 	case v.tokenless && s.opts.Mode != FailClosed && old.Holder(next.Holders[0].Grant) == nil:
 		return now, false, &ItemError{Table: s.opts.Table, Attribute: attrToken, Reason: "is missing: the key is used with FailClosed"}
 	case next.Token > maxWhole:
 		return now, false, &ItemError{Table: s.opts.Table, Attribute: attrToken, Reason: "is the greatest"}
 	}
-	return s.update(ctx, key, s.replacing(v, &old, &next))
+	return s.write(ctx, key, s.replacing(v, &old, &next))
 }
 
 // Renew implements recordlock.Store.
 func (s *store) Renew(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (now recordlock.Record, done bool, err error) {
 	s.lookAtTTL()
-	return s.update(ctx, key, s.renewing(&h, m))
+	return s.write(ctx, key, s.renewing(&h, m))
 }
 
 // List implements recordlock.Store. It queries the table if the prefix contains a whole partition key and the separator, and scans it
@@ -104,64 +105,44 @@ func (s *store) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Ke
 	}
 }
 
-// sortHolders puts the oldest grant first.
-func sortHolders(all []recordlock.Holder) {
-	slices.SortFunc(all, func(a, b recordlock.Holder) int {
-		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Grant, b.Grant))
-	})
-}
-
-// update sends one UpdateItem. If its condition fails, it returns the record that was in the way.
-func (s *store) update(ctx context.Context, key string, x *expression) (now recordlock.Record, done bool, err error) {
+// write sends one UpdateItem, or DeleteItem if there is nothing to update. If its condition fails, it returns the record in the way.
+func (s *store) write(ctx context.Context, key string, x *expression) (now recordlock.Record, done bool, err error) {
 	k, err := s.opts.Keys.encode(key)
 	if err != nil {
 		return now, false, err
 	}
-	in := &dynamodb.UpdateItemInput{
-		TableName:                           &s.opts.Table,
-		Key:                                 k,
-		ConditionExpression:                 &x.cond,
-		UpdateExpression:                    x.update(),
-		ExpressionAttributeNames:            x.names,
-		ExpressionAttributeValues:           x.values,
-		ReturnValues:                        types.ReturnValueAllNew, // at no cost
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	var after attributes
+	if update := x.update(); update != nil {
+		var out *dynamodb.UpdateItemOutput
+		out, err = call(ctx, s, "UpdateItem", &dynamodb.UpdateItemInput{
+			TableName: &s.opts.Table, Key: k, ConditionExpression: &x.cond, UpdateExpression: update,
+			ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
+			ReturnValues:                        types.ReturnValueAllNew, // at no cost
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}, s.api.UpdateItem)
+		if err == nil {
+			after = out.Attributes
+		}
+	} else {
+		_, err = call(ctx, s, "DeleteItem", &dynamodb.DeleteItemInput{
+			TableName: &s.opts.Table, Key: k, ConditionExpression: &x.cond,
+			ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}, s.api.DeleteItem)
 	}
-	out, err := call(ctx, s, opUpdate, k, in, s.api.UpdateItem)
 	if err != nil {
-		now, err = s.inTheWay(ctx, k, err)
+		now, err = s.inTheWay(ctx, key, err)
 		return now, false, err
 	}
-	if now, err = s.record(out.Attributes); err != nil { // it was carried out, and the answer makes no sense
+	if now, err = s.record(after); err != nil { // it was carried out, and the answer makes no sense
 		return now, false, &recordlock.Error{Class: recordlock.Unknown, Err: fmt.Errorf("the answer to UpdateItem: %w", err)}
 	}
 	return now, true, nil
 }
 
-// remove sends one DeleteItem, like update.
-func (s *store) remove(ctx context.Context, key string, x *expression) (now recordlock.Record, done bool, err error) {
-	k, err := s.opts.Keys.encode(key)
-	if err != nil {
-		return now, false, err
-	}
-	in := &dynamodb.DeleteItemInput{
-		TableName:                           &s.opts.Table,
-		Key:                                 k,
-		ConditionExpression:                 &x.cond,
-		ExpressionAttributeNames:            x.names,
-		ExpressionAttributeValues:           x.values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	if _, err = call(ctx, s, "DeleteItem", k, in, s.api.DeleteItem); err != nil {
-		now, err = s.inTheWay(ctx, k, err)
-		return now, false, err
-	}
-	return recordlock.Record{}, true, nil
-}
-
 // inTheWay returns the record that made a condition fail. Not every server sends it along, and none does if there was no item. If the
 // read that follows fails, the write is not known to be refused: a wrapper of the SDK may have sent it twice.
-func (s *store) inTheWay(ctx context.Context, key attributes, err error) (recordlock.Record, error) {
+func (s *store) inTheWay(ctx context.Context, key string, err error) (recordlock.Record, error) {
 	var failed *types.ConditionalCheckFailedException
 	switch {
 	case !errors.As(err, &failed):
@@ -169,18 +150,9 @@ func (s *store) inTheWay(ctx context.Context, key attributes, err error) (record
 	case len(failed.Item) > 0:
 		return s.record(failed.Item)
 	}
-	rec, err := s.get(ctx, key, true)
+	rec, err := s.Read(ctx, key, true)
 	if e := (*recordlock.Error)(nil); errors.As(err, &e) {
 		err = &recordlock.Error{Class: recordlock.Unknown, Err: e.Err}
 	}
 	return rec, err
-}
-
-func (s *store) get(ctx context.Context, key attributes, consistent bool) (recordlock.Record, error) {
-	in := &dynamodb.GetItemInput{TableName: &s.opts.Table, Key: key, ConsistentRead: &consistent}
-	out, err := call(ctx, s, opGet, key, in, s.api.GetItem)
-	if err != nil {
-		return recordlock.Record{}, err
-	}
-	return s.record(out.Item)
 }

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,9 +10,7 @@ import (
 
 // fillTimes refuses durations that do not go together, and fills in the defaults.
 func (o *Options) fillTimes() error {
-	if o.Lease == 0 {
-		o.Lease = DefaultLease
-	}
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	switch {
 	case o.Lease < MinLease:
 		return driver.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
@@ -20,25 +19,16 @@ func (o *Options) fillTimes() error {
 	case o.Lease%time.Millisecond != 0:
 		return driver.Invalid("Options.Lease", "%v is not in whole milliseconds, which is all that an item can say", o.Lease)
 	}
-	for _, d := range []struct {
-		field string
-		value *time.Duration
-		usual time.Duration
-	}{
-		{"Options.Heartbeat", &o.Heartbeat, o.Lease / 4},
-		{"Options.Poll", &o.Poll, min(DefaultPoll, o.Lease)},
-		{"Options.Timeout", &o.Timeout, min(o.Lease/6, 5*time.Second)},
-		{"Options.OpenTimeout", &o.OpenTimeout, DefaultOpenTimeout},
-	} {
-		if *d.value < 0 {
-			return driver.Invalid(d.field, "%v is negative", *d.value)
+	o.Heartbeat = cmp.Or(o.Heartbeat, o.Lease/4)
+	o.Poll = cmp.Or(o.Poll, min(DefaultPoll, o.Lease))
+	o.Timeout = cmp.Or(o.Timeout, min(o.Lease/6, 5*time.Second))
+	o.OpenTimeout = cmp.Or(o.OpenTimeout, DefaultOpenTimeout)
+	o.RetryDelay = cmp.Or(o.RetryDelay, min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat, time.Second))
+	values := []time.Duration{o.Heartbeat, o.Poll, o.Timeout, o.OpenTimeout, o.RetryDelay, o.Margin}
+	for i, field := range []string{"Heartbeat", "Poll", "Timeout", "OpenTimeout", "RetryDelay", "Margin"} {
+		if values[i] < 0 {
+			return driver.Invalid("Options."+field, "%v is negative", values[i])
 		}
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
-	}
-	if o.RetryDelay == 0 {
-		o.RetryDelay = min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat, time.Second)
 	}
 	margin := driver.Margin(o.Margin, o.Lease)
 	switch {
@@ -48,12 +38,8 @@ func (o *Options) fillTimes() error {
 		return driver.Invalid("Options.Poll", "%v, at least %v is needed", o.Poll, MinPoll)
 	case o.Poll > o.Lease:
 		return driver.Invalid("Options.Poll", "%v is more than the lease, %v", o.Poll, o.Lease)
-	case o.RetryDelay < 0:
-		return driver.Invalid("Options.RetryDelay", "%v is negative", o.RetryDelay)
 	case o.RetryDelay > o.Heartbeat:
 		return driver.Invalid("Options.RetryDelay", "%v is more than the heartbeat, %v", o.RetryDelay, o.Heartbeat)
-	case o.Margin < 0:
-		return driver.Invalid("Options.Margin", "%v is negative", o.Margin)
 	case o.Timeout >= (o.Lease-margin-o.Heartbeat+1)/2:
 		return driver.Invalid("Options.Timeout",
 			"%v: heartbeat %v + 2 x timeout must be less than the lease %v - margin %v", o.Timeout, o.Heartbeat, o.Lease, margin)
@@ -67,14 +53,6 @@ func (o *Options) open(ctx context.Context) (context.Context, context.CancelFunc
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, o.OpenTimeout)
-}
-
-// roundsOf is how many requests without an answer end New or CreateTable: two if ctx has no deadline, else any number.
-func roundsOf(ctx context.Context) int {
-	if _, ok := ctx.Deadline(); ok {
-		return 0
-	}
-	return 2
 }
 
 // signed is how long DynamoDB accepts a request after it was signed: the signature

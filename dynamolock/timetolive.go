@@ -3,49 +3,66 @@ package dynamolock
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A timeToLive is what a client knows about the table's Time to Live, which deletes the
-// items of held locks as well as others. A client with other settings may have written a
-// time to live into an item. Whoever takes such an item must postpone that time or remove
-// it, and has to know the attribute for that.
+// A timeToLive is what a client knows about the table's Time to Live, which deletes items of held locks too. A client with other
+// settings may have written a time to live into an item. The next write of the item must postpone or remove that time, so the client has
+// to know the attribute.
 //
-// The client looks when it is made, and from time to time while there are locks: Time to
-// Live may be switched on later. The times that holdfast writes are at least MinTTL
-// ahead, so the next look is soon enough.
+// The client looks when it is made, and again while there are locks. The times that holdfast writes are at least MinTTL ahead, so the
+// next look is soon enough if Time to Live is switched on later.
 type timeToLive struct {
 	mu        strict.Mutex[strict.TimeToLive]
 	attribute string // of the table, to be removed; "" if there is none that is known
 	again     driver.Instant
 	looking   bool
+	told      bool // something was logged
 
-	told atomic.Bool // something was logged
+	date time.Time      // the server's time at a moment; zero if it is not known
+	at   driver.Instant // not before that moment
 }
 
 const (
-	// ttlLook is the time from one look to the next.
-	ttlLook = 15 * time.Minute
-	// ttlRetry is the same after a look that failed on the way.
-	ttlRetry = time.Minute
+	ttlLook  = 15 * time.Minute // from one look to the next
+	ttlRetry = time.Minute      // the same after a look that failed on the way
 )
 
-// foreignTTL returns the attribute that the table's Time to Live uses, if it is not the
-// client's own and can be removed; "" if there is none.
-func (s *store) foreignTTL() string {
-	s.ttl.mu.Lock()
-	defer s.ttl.mu.Unlock()
-	return s.ttl.attribute
+// heard notes the server's time in an answer. DynamoDB deletes items by it, and a client's own wall clock may be days slow: the SDK signs
+// requests by the server's time.
+func (t *timeToLive) heard(answer middleware.Metadata, now driver.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if date, ok := awsmiddleware.GetServerTime(answer); ok {
+		t.date, t.at = date, now
+	}
+}
+
+// now is the server's time, or the client's if that is later: with a fast clock items live longer.
+func (t *timeToLive) now(now driver.Instant) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if server := t.date.Add(now.Since(t.at)); !t.date.IsZero() && server.After(now.Wall) {
+		return server
+	}
+	return now.Wall
+}
+
+// foreign returns the attribute that the table's Time to Live uses, if it is not the client's own and can be removed, or "".
+func (t *timeToLive) foreign() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attribute
 }
 
 // lookAtTTL looks at the table's Time to Live in the background, if a look is due.
@@ -58,56 +75,44 @@ func (s *store) lookAtTTL() {
 	}
 }
 
-// learnTTL looks at the table's Time to Live, by one request. If that fails, locking goes
-// on.
+// learnTTL looks at the table's Time to Live, by one request. If that fails, locking goes on. An attribute that was known before is
+// removed for as long as the client lives: other clients may write it, and Time to Live may be switched on again.
 func (s *store) learnTTL(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, s.opts.Timeout)
-	out, err := s.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &s.opts.Table}, s.reach.once)
+	var out *dynamodb.DescribeTimeToLiveOutput
+	err := request(attempt, "DescribeTimeToLive", s.opts.Table, func() (err error) {
+		out, err = s.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &s.opts.Table}, once)
+		return err
+	})
 	cancel()
+	name, now := "", s.host.Now()
 	if err == nil {
-		s.dated(out)
+		s.ttl.heard(out.ResultMetadata, now)
+		if d := out.TimeToLiveDescription; d != nil && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+			name = aws.ToString(d.AttributeName)
+		}
 	}
-	name := ""
-	if err == nil && out.TimeToLiveDescription != nil && out.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
-		name = aws.ToString(out.TimeToLiveDescription.AttributeName)
+	needed := name != "" && name != s.opts.TTLAttribute && s.opts.Keys.checkFree("", name) != nil
+
+	s.ttl.mu.Lock()
+	s.ttl.looking, s.ttl.again = false, now.Add(ttlLook)
+	if transient(err) {
+		s.ttl.again = now.Add(ttlRetry)
 	}
-	if name == s.opts.TTLAttribute {
-		name = ""
+	if name != "" && name != s.opts.TTLAttribute && !needed {
+		s.ttl.attribute = name
 	}
-	needed := name != "" && s.opts.Keys.checkFree("", name) != nil
-	news := needed || err != nil && ctx.Err() == nil
-	removable := name
-	if needed {
-		removable = ""
-	}
-	s.ttl.learned(s.host.Now(), removable, err)
+	news := !s.ttl.told && (needed || err != nil && ctx.Err() == nil)
+	s.ttl.told = s.ttl.told || news
+	s.ttl.mu.Unlock()
+	var api smithy.APIError
 	switch {
-	case !news || s.ttl.told.Swap(true):
+	case !news:
 	case needed:
 		s.host.Logger().Warn("Time to Live goes by an attribute that locks need", "table", s.opts.Table, "attribute", name)
+	case errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException": // a server without Time to Live is no danger
 	default:
-		level := slog.LevelWarn
-		var api smithy.APIError
-		if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
-			level = slog.LevelDebug // a server without Time to Live is no danger
-		}
-		s.host.Logger().Log(ctx, level, "Time to Live is not known", "table", s.opts.Table, "error", err)
-	}
-}
-
-// learned notes what a look has shown: an attribute to be removed, "" if there is none.
-func (t *timeToLive) learned(now driver.Instant, attribute string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.looking = false
-	t.again = now.Add(ttlLook)
-	if err != nil && transient(&callError{kind: classify(err)}) {
-		t.again = now.Add(ttlRetry)
-	}
-	// One that was known before is removed for as long as the client lives: Time to Live may be
-	// switched on again, and other clients may write it.
-	if attribute != "" {
-		t.attribute = attribute
+		s.host.Logger().Warn("Time to Live is not known", "table", s.opts.Table, "error", err)
 	}
 }
 
@@ -117,11 +122,11 @@ func (s *store) expire(x *expression, now driver.Instant, ever bool) {
 	switch own := s.opts.TTLAttribute; {
 	case own == "":
 	case ever:
-		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(s.calendar.now(now).Add(s.opts.TTL))))
+		x.sets = append(x.sets, x.expr(x.alias(aliasTTL, own)+" = ?", s.ttl.now(now).Add(s.opts.TTL).Unix()))
 	default:
 		x.removes = append(x.removes, x.alias(aliasTTL, own))
 	}
-	if foreign := s.foreignTTL(); foreign != "" {
+	if foreign := s.ttl.foreign(); foreign != "" {
 		x.removes = append(x.removes, x.alias(aliasForeignTTL, foreign))
 	}
 }
@@ -131,6 +136,6 @@ func (s *store) expirable(attrs attributes) bool {
 	if s.opts.Mode == FailOpen {
 		return false
 	}
-	foreign := s.foreignTTL()
+	foreign := s.ttl.foreign()
 	return foreign != "" && attrs[foreign] != nil || s.opts.TTLAttribute != "" && attrs[s.opts.TTLAttribute] != nil
 }

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,28 +17,25 @@ import (
 // level, and would take milliseconds.
 func (s *store) taking(h *recordlock.Holder, m driver.Mode) *expression {
 	x, now := &expression{}, s.host.Now()
-	x.cond = x.missing(s)
+	x.cond = "attribute_not_exists(" + x.alias(aliasKey, s.opts.Keys.Partition.Name) + ")"
 	if s.opts.Mode != FailClosed {
-		x.cond = all(
-			x.counts(attrToken, maxWhole-1), // it rises by 1
-			x.counts(attrLease, releasedLease),
-			"("+x.isType(attrGUID, "B")+" OR "+x.isType(attrGUID, "S")+")",
-			x.optional(attrOwner, "S"),
-			x.optional(attrTouched, "N"),
-			"attribute_not_exists("+x.name(attrIntent)+")",
-			"NOT "+x.begins(h.Grant),
-		) + " OR " + x.cond
+		x.cond = x.expr("#fencingToken BETWEEN ? AND ? AND #leaseDurationMs BETWEEN ? AND ?"+ // the token rises by 1
+			" AND (attribute_type(#guid, ?) OR attribute_type(#guid, ?))"+
+			" AND (attribute_not_exists(#owner) OR attribute_type(#owner, ?))"+
+			" AND (attribute_not_exists(#lockAcquiredTimeUnixMs) OR attribute_type(#lockAcquiredTimeUnixMs, ?))"+
+			" AND attribute_not_exists(#holdfastIntent) AND NOT begins_with(#guid, ?)",
+			0, uint64(maxWhole-1), 0, releasedLease, "B", "S", "S", "N", []byte(h.Grant)) + " OR " + x.cond
 		// The token of a new item is above all that the key had before it was deleted: no client takes a lock once a millisecond for long.
-		first := max(s.calendar.now(now).UnixMilli()-1, 0)
-		next := "if_not_exists(" + x.name(attrToken) + ", " + x.number(first) + ") + " + x.number(1)
-		x.sets = append(x.sets, x.name(attrToken)+" = "+next)
+		first := max(s.ttl.now(now).UnixMilli()-1, 0)
+		next := x.expr("if_not_exists(#fencingToken, ?) + ?", first, 1)
+		x.sets = append(x.sets, x.expr("#fencingToken = ")+next)
 		if m.Shared {
-			x.sets = append(x.sets, x.name(attrOpened)+" = "+next)
+			x.sets = append(x.sets, x.expr("#holdfastOpenedToken = ")+next)
 		}
 	}
 	if m.Shared {
 		s.share(x, []recordlock.Holder{*h}, m)
-		x.set(attrOwner, text(sharedOwner))
+		x.set(attrOwner, sharedOwner)
 	} else {
 		s.exclude(x, h)
 	}
@@ -53,17 +51,17 @@ func (s *store) replacing(v version, old, next *recordlock.Record) *expression {
 	ever := true
 	switch {
 	case len(next.Holders) == 0:
-		x.set(attrLease, number(releasedLease))
-		x.set(attrTouched, millis(now.Wall))
-		x.removeAll(attrData, attrSince)
+		x.set(attrLease, releasedLease)
+		x.set(attrTouched, now.Wall)
+		x.remove(attrData, attrSince)
 		if old.Mode.Shared {
-			x.removeAll(sharedAttributes...)
+			x.remove(sharedAttributes...)
 		}
 	case next.Mode.Shared:
 		s.share(x, next.Holders, next.Mode)
 		x.remove(attrOpened) // each entry has its token now
 		if !old.Mode.Shared || len(old.Holders) == 0 {
-			x.set(attrOwner, text(sharedOwner))
+			x.set(attrOwner, sharedOwner)
 		}
 	default:
 		h := &next.Holders[0]
@@ -73,18 +71,18 @@ func (s *store) replacing(v version, old, next *recordlock.Record) *expression {
 		case was == nil || old.Mode.Shared:
 			s.exclude(x, h)
 		case h.Broken && !was.Broken:
-			x.set(attrGUID, binary(stranger()))
-			x.set(attrMarked, binary(v.guid))
+			x.set(attrGUID, stranger())
+			x.set(attrMarked, []byte(v.guid))
 		}
 		if h.Asked {
-			x.set(attrAsked, token(h.Token))
+			x.set(attrAsked, h.Token)
 		}
 	}
 	if next.Token != old.Token && !v.tokenless {
-		x.set(attrToken, token(next.Token))
+		x.set(attrToken, next.Token)
 	}
 	if next.Broken != old.Broken && !v.tokenless {
-		x.set(attrBroken, token(next.Broken))
+		x.set(attrBroken, next.Broken)
 	}
 	switch {
 	case next.Intent.Grant == "":
@@ -98,11 +96,11 @@ func (s *store) replacing(v version, old, next *recordlock.Record) *expression {
 	return x
 }
 
-// exclude sets what makes an item an exclusive grant.
+// exclude sets the attributes of an exclusive grant.
 func (s *store) exclude(x *expression, h *recordlock.Holder) {
-	x.set(attrOwner, text(h.Owner))
-	x.set(attrGUID, binary(h.Grant+h.Beat))
-	x.describe(h.Data)
+	x.set(attrOwner, h.Owner)
+	x.set(attrGUID, []byte(h.Grant+h.Beat))
+	x.set(attrData, h.Data)
 	x.remove(attrAsked)
 	if s.opts.Mode == FailClosed {
 		return
@@ -111,140 +109,114 @@ func (s *store) exclude(x *expression, h *recordlock.Holder) {
 	if h.Lease != recordlock.Forever {
 		ms = h.Lease.Milliseconds()
 	}
-	x.set(attrLease, number(ms))
-	x.set(attrTouched, millis(h.Touched))
-	x.set(attrSince, millis(h.Since))
+	x.set(attrLease, ms)
+	x.set(attrTouched, h.Touched)
+	x.set(attrSince, h.Since)
 	x.remove(attrMarked)
-	x.removeAll(sharedAttributes...)
+	x.remove(sharedAttributes...)
 }
 
-// share sets what makes an item the shared one of some holders. Its guid is new: other programs know by it that the key is held.
+// share sets the attributes of an item that holders share. Its guid is new: other programs know by it that the key is held.
 func (s *store) share(x *expression, holders []recordlock.Holder, m driver.Mode) {
-	guid := binary(stranger())
+	guid := stranger()
 	x.set(attrGUID, guid)
 	x.set(attrShared, guid)
-	x.set(attrTouched, millis(s.host.Now().Wall))
+	x.set(attrTouched, s.host.Now().Wall)
 	var longest time.Duration
 	entries, asks := attributes{}, attributes{}
 	for i := range holders {
 		h := &holders[i]
 		longest = max(longest, h.Lease)
-		entries[h.Grant] = entry(h)
+		entries[h.Grant] = attribute(entry(h))
 		if h.Asked {
-			asks[h.Grant] = number(1)
+			asks[h.Grant] = attribute(1)
 		}
 	}
-	x.set(attrLease, number(longest.Milliseconds()))
+	x.set(attrLease, longest.Milliseconds())
 	x.set(attrHolders, &types.AttributeValueMemberM{Value: entries})
 	x.set(attrAsks, &types.AttributeValueMemberM{Value: asks})
 	if m.Limit > 0 {
-		x.set(attrLimit, number(int64(m.Limit)))
+		x.set(attrLimit, m.Limit)
 	} else {
 		x.remove(attrLimit)
 	}
-	x.removeAll(attrData, attrSince, attrAsked, attrMarked)
+	x.remove(attrData, attrSince, attrAsked, attrMarked)
 }
 
 // renewing is the write of a Renew. A copy of an earlier beat that arrives late would bring back a guid that an observer may have
 // watched for a lease by then: the condition compares the order of beats.
 func (s *store) renewing(h *recordlock.Holder, m driver.Mode) *expression {
-	x, now := &expression{}, s.host.Now()
+	x := &expression{}
 	if m.Shared {
-		guid, path := binary(stranger()), x.entry(h.Grant)
-		x.cond = all(x.live(), x.name(attrShared)+" = "+x.name(attrGUID), x.shares(h))
-		x.sets = append(x.sets, path+" = "+x.value(entry(h)))
+		guid := stranger()
+		x.cond = x.sharing(h)
+		x.sets = append(x.sets, x.expr(x.entry(h.Grant)+" = ?", entry(h)))
 		x.set(attrGUID, guid)
 		x.set(attrShared, guid)
-		x.set(attrTouched, millis(h.Touched))
-		s.expire(x, now, true)
-		return x
+	} else {
+		guid := []byte(h.Grant + h.Beat)
+		x.cond = x.expr("begins_with(#guid, ?) AND #guid < ?", []byte(h.Grant), guid)
+		x.set(attrGUID, guid)
+		x.set(attrData, h.Data)
+		if s.opts.Mode != FailClosed {
+			x.cond = x.expr("#leaseDurationMs > ? AND #fencingToken = ? AND ", releasedLease, h.Token) + x.cond
+		}
 	}
-	guid := binary(h.Grant + h.Beat)
-	x.cond = all(x.begins(h.Grant), x.below(attrGUID, guid))
-	x.set(attrGUID, guid)
 	if s.opts.Mode != FailClosed {
-		x.cond = all(x.live(), x.is(attrToken, token(h.Token)), x.cond)
-		x.set(attrTouched, millis(h.Touched))
+		x.set(attrTouched, h.Touched)
 	}
-	x.describe(h.Data)
-	s.expire(x, now, h.Lease != recordlock.Forever)
+	s.expire(x, s.host.Now(), h.Lease != recordlock.Forever)
 	return x
 }
 
 // entry returns the path of the entry of a grant.
 func (x *expression) entry(grant string) string {
-	return x.name(attrHolders) + "." + x.alias("#g"+grant, grant)
+	return "#holdfastHolders." + x.alias("#g"+grant, grant)
 }
 
-// shares is the condition that a grant with a token shares the item, is not broken and has an earlier beat than h; if h has no beat, any
-// beat. The entry of the first holder has no token until the item is replaced.
-func (x *expression) shares(h *recordlock.Holder) string {
+// sharing is the condition that a grant with a token shares the item, is not broken and has an earlier beat than h; if h has no beat,
+// any beat. The entry of the first holder has no token until the item is replaced.
+func (x *expression) sharing(h *recordlock.Holder) string {
 	between := func(t driver.Token) string {
-		least, most := ordered(t), ordered(t)+h.Beat
-		if h.Beat == "" {
-			most = ordered(t) + "Z"
-		}
-		return x.entry(h.Grant) + " BETWEEN " + x.value(binary(least)) + " AND " + x.value(binary(most))
+		least := recordlock.Ordered(uint64(t))
+		return x.expr(x.entry(h.Grant)+" BETWEEN ? AND ?", []byte(least), []byte(least+cmp.Or(h.Beat, "Z")))
 	}
-	return "(" + between(h.Token) + " OR " + all(between(0), x.is(attrOpened, token(h.Token))) + ")"
+	return x.expr("#leaseDurationMs > ? AND #holdfastShared = #guid AND ", releasedLease) +
+		"(" + between(h.Token) + " OR " + between(0) + x.expr(" AND #holdfastOpenedToken = ?)", h.Token)
 }
 
 // holding is the condition that a grant holds the key.
-func (s *store) holding(held *recordlock.Held) *expression {
+func (s *store) holding(h *recordlock.Holder, m driver.Mode) *expression {
 	x := &expression{}
 	switch {
-	case held.Mode.Shared:
-		h := recordlock.Holder{Grant: held.Grant, Token: held.Token}
-		x.cond = all(x.live(), x.name(attrShared)+" = "+x.name(attrGUID), x.shares(&h))
+	case m.Shared:
+		x.cond = x.sharing(h)
 	case s.opts.Mode == FailClosed:
-		x.cond = x.begins(held.Grant)
+		x.cond = x.expr("begins_with(#guid, ?)", []byte(h.Grant))
 	default:
-		x.cond = all(x.live(), x.is(attrToken, token(held.Token)), x.begins(held.Grant))
+		x.cond = x.expr("#leaseDurationMs > ? AND #fencingToken = ? AND begins_with(#guid, ?)", releasedLease, h.Token, []byte(h.Grant))
 	}
 	return x
 }
 
 // unchanged is the condition that an item is as it was read.
 func (x *expression) unchanged(v version) string {
-	guid := binary(v.guid)
+	guid := attribute([]byte(v.guid))
 	if v.text {
-		guid = text(v.guid)
+		guid = attribute(v.guid)
 	}
-	conds := []string{x.is(attrGUID, guid)}
-	for _, a := range []struct {
-		name, was string
-		number    bool
-	}{{attrToken, v.token, true}, {attrLease, v.lease, true}, {attrAsked, v.asked, true}, {attrIntent, v.intent, false}} {
-		switch {
-		case a.was == "" && a.name == attrAsked: // another program may have put something else there
-			conds = append(conds, "NOT "+x.isType(attrAsked, "N"))
-		case a.was == "":
-			conds = append(conds, "attribute_not_exists("+x.name(a.name)+")")
-		case a.number:
-			conds = append(conds, x.is(a.name, &types.AttributeValueMemberN{Value: a.was}))
+	cond := x.expr("#guid = ?", guid)
+	for _, a := range [][2]string{{attrToken, v.token}, {attrLease, v.lease}, {attrAsked, v.asked}, {attrIntent, v.intent}} {
+		switch attr, was := a[0], a[1]; {
+		case was == "" && attr == attrAsked: // another program may have put something else there
+			cond += x.expr(" AND NOT attribute_type(#holdfastAskedToken, ?)", "N")
+		case was == "":
+			cond += x.expr(" AND attribute_not_exists(#" + attr + ")")
+		case attr == attrIntent:
+			cond += x.expr(" AND #holdfastIntent = ?", []byte(was))
 		default:
-			conds = append(conds, x.is(a.name, binary(a.was)))
+			cond += x.expr(" AND #"+attr+" = ?", &types.AttributeValueMemberN{Value: was})
 		}
 	}
-	return all(conds...)
-}
-
-// describe stores data, or removes what there is.
-func (x *expression) describe(data []byte) {
-	if len(data) > 0 {
-		x.set(attrData, binary(string(data)))
-	} else {
-		x.remove(attrData)
-	}
-}
-
-func (x *expression) removeAll(attrs ...string) {
-	for _, attr := range attrs {
-		x.remove(attr)
-	}
-}
-
-// missing is the condition that there is no item.
-func (x *expression) missing(s *store) string {
-	return "attribute_not_exists(" + x.alias(aliasKey, s.opts.Keys.Partition.Name) + ")"
+	return cond
 }

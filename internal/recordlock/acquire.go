@@ -3,7 +3,7 @@ package recordlock
 import (
 	"context"
 	"errors"
-	"time"
+	"math/rand/v2"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -44,10 +44,9 @@ var errOver = errors.New("the grant was over before it was known")
 func (e *Engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	for {
 		h, err := e.acquire(ctx, req)
-		switch {
-		case err == nil:
+		if err == nil {
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
-		case !errors.Is(err, errOver):
+		} else if !errors.Is(err, errOver) {
 			return driver.Grant{}, err
 		}
 	}
@@ -67,11 +66,7 @@ func (e *Engine) acquire(ctx context.Context, req *driver.Request) (h *hold, err
 		if req.Yield && !backoff.Sleep(ctx, 2*e.opts.Poll, nil) {
 			return nil, c.waitedFor()
 		}
-		owner := ""
-		if req.Reclaim {
-			owner = req.Owner
-		}
-		c.place = e.join(req.Key, c.grant, owner)
+		c.place = e.join(req.Key, c.grant)
 		defer e.leave(req.Key, c.place)
 	} else {
 		c.seen = e.observed(req.Key)
@@ -115,40 +110,36 @@ func (c *contender) step(ctx context.Context) (*hold, error) {
 	}
 	own := c.seen.rec.Holder(c.grant)
 	plan := c.plan()
+	free := plan.may || !c.seen.known
 	switch {
 	case own != nil && own.Broken:
 		return nil, errOver
 	case own != nil:
 		return c.confirm(ctx, own)
-	case c.doubt, c.seen.known && !c.looked && !c.seen.rec.Vacant() && (leads || c.req.Reclaim): // the line may remember what is over
-		return nil, c.look(ctx)
+	case c.doubt, !c.looked && !leads && c.req.Reclaim, !c.looked && leads && c.seen.known && !c.seen.rec.Vacant():
+		return nil, c.look(ctx) // the line may remember what is over
 	case c.req.Reclaim && len(plan.reclaimed) > 0 && !plan.may:
 		return nil, c.evict(ctx, plan)
 	case c.req.Reclaim && c.place != nil && c.holds(c.req.Key, c.req.Owner):
 		return nil, driver.Held(driver.Info{Key: c.req.Key, Held: true, Holder: driver.Holder{Owner: c.req.Owner}})
-	case !leads && (c.looked || !c.req.Reclaim):
-		return nil, c.listen(ctx)
-	case (plan.may || !c.seen.known) && c.place != nil && c.mustYield(ctx):
-		return nil, c.giveWay(ctx)
-	case plan.may || !c.seen.known:
+	case !leads: // the leader signals
+		c.behind = true
+		select {
+		case <-c.place.up:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case free:
+		if left := c.yields(ctx); left > 0 {
+			return nil, c.giveWay(ctx, left)
+		}
 		return c.write(ctx, plan)
 	case c.place == nil:
 		return nil, c.inTheWay()
 	}
 	c.behind = true
-	c.tellMode()
-	c.intend(ctx)
 	return nil, c.poll(ctx)
-}
-
-// tellMode tells the client of holders, or of a waiter before it, with another limit.
-func (c *contender) tellMode() {
-	switch rec := c.seen.rec; {
-	case len(rec.Holders) > 0 && rec.Mode.Limit != c.req.Mode.Limit:
-		c.req.Behind(rec.Mode)
-	case rec.Intent.Grant != "" && rec.Intent.Mode.Limit != c.req.Mode.Limit:
-		c.req.Behind(rec.Intent.Mode)
-	}
 }
 
 // A plan is what a contender may do by what it has seen.
@@ -186,15 +177,11 @@ func (c *contender) plan() plan {
 	return p
 }
 
-// met notes what a request of this call has shown.
-func (c *contender) met(seen observation) { c.seen, c.looked = seen, true }
-
 // look reads the record, which settles doubts.
 func (c *contender) look(ctx context.Context) error {
 	seen, err := c.lookAt(ctx, c.req.Key)
 	if err == nil {
-		c.doubt = false
-		c.met(seen)
+		c.doubt, c.seen, c.looked = false, seen, true
 	}
 	return err
 }
@@ -203,13 +190,13 @@ func (c *contender) look(ctx context.Context) error {
 func (c *contender) evict(ctx context.Context, p plan) error {
 	next := p.next
 	next.Broken = p.reclaimed[len(p.reclaimed)-1].Token
-	return c.paced(ctx, c.req.Key, writePace, func() error {
+	return c.paced(ctx, c.req.Key, writes, func() error {
 		named := c.seen.rec
 		now, done, err := c.swap(ctx, c.req.Key, named, next)
 		if err != nil {
 			return err
 		}
-		c.met(c.saw(c.req.Key, now))
+		c.seen, c.looked = c.saw(c.req.Key, now), true
 		if !done {
 			return c.refused(named.Version, now.Version)
 		}
@@ -217,32 +204,26 @@ func (c *contender) evict(ctx context.Context, p plan) error {
 	})
 }
 
-// listen waits for the leader's signal.
-func (c *contender) listen(ctx context.Context) error {
-	c.behind = true
-	select {
-	case <-c.place.up:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// poll waits until the next read is due, or a grant or an intent is over, or a signal comes. The read may show an earlier record: the
-// Swap that follows names it, and is refused then.
+// poll reads if the next read is due. Otherwise it leaves an intent if need be, and waits until then, or until a grant or an intent is
+// over, or a signal comes. The read may show an earlier record: the Swap that follows names it, and is refused then.
 func (c *contender) poll(ctx context.Context) error {
-	due := func() (left time.Duration) {
-		c.withLine(c.req.Key, func(l *line, now driver.Instant) { left = max(l.nextPoll.Sub(now), 0) })
-		return left
-	}
-	if !backoff.Sleep(ctx, c.nextEnd(&c.seen, c.host.Now(), due()), c.place.up) {
-		return ctx.Err()
-	}
-	if due() > 0 {
+	var due driver.Instant
+	early := false
+	c.withLine(c.req.Key, func(l *line, now driver.Instant) {
+		due, early = l.nextPoll, l.nextPoll.Sub(now) > 0
+		if !early { // a waiter does not keep pace with holders that take turns
+			l.nextPoll = now.Add(c.opts.Poll - c.opts.Poll/8 + rand.N(c.opts.Poll/4))
+		}
+	})
+	if early {
+		c.intend(ctx)
+		now := c.host.Now()
+		if !backoff.Sleep(ctx, c.nextEnd(&c.seen, now, max(due.Sub(now), 0)), c.place.up) {
+			return ctx.Err()
+		}
 		return nil
 	}
-	c.withLine(c.req.Key, func(l *line, now driver.Instant) { l.nextPoll = now.Add(varied(c.opts.Poll)) })
-	return c.paced(ctx, c.req.Key, readPace, func() error {
+	return c.paced(ctx, c.req.Key, reads, func() error {
 		rec, err := c.read(ctx, c.req.Key, false)
 		if err == nil {
 			c.saw(c.req.Key, rec)

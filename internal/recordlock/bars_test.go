@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-var throttled = &recordlock.Error{Class: recordlock.Throttled, Err: errors.New("throttled")}
+var throttled = &recordlock.Error{Class: recordlock.NotDone, Err: errors.New("throttled")}
 
 // bubble runs a test in virtual time, on a store with leases.
 func bubble(t *testing.T, m mode, run func(t *testing.T, h *harness)) {

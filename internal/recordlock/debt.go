@@ -48,9 +48,9 @@ func (e *Engine) settle(key, grant string, open []attempt, owed bool) {
 
 // pay removes orphans until nothing is left of a debt.
 func (e *Engine) pay(ctx context.Context, key string, d *debt) {
-	policy := backoff.Policy{Initial: 4 * e.opts.RetryDelay, Max: max(4*e.opts.RetryDelay, e.opts.Lease/4)}
-	if e.opts.NeverExpires {
-		policy.Max = max(policy.Max, time.Minute)
+	policy := backoff.Policy{Initial: 4 * e.opts.RetryDelay, Max: time.Minute}
+	if !e.opts.NeverExpires {
+		policy.Max = max(policy.Initial, min(e.opts.Lease/4, time.Minute))
 	}
 	logged := false
 	for loop := policy.Start(); ; {
@@ -74,7 +74,7 @@ func (e *Engine) pay(ctx context.Context, key string, d *debt) {
 		if closing {
 			wake, delay = nil, min(delay, e.opts.Lease/8)
 		}
-		backoff.Sleep(ctx, min(delay, time.Minute), wake)
+		backoff.Sleep(ctx, delay, wake)
 	}
 }
 
@@ -148,12 +148,11 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 	const most = 10
-	more := ""
-	if len(keys) > most {
-		more = fmt.Sprintf(" and %d more", len(keys)-most)
-	}
 	list := strings.Trim(fmt.Sprintf("%q", keys[:min(most, len(keys))]), "[]")
-	err := fmt.Errorf("%w: %s: %s%s", holdfast.ErrReleasePending, text, list, more)
+	if more := len(keys) - most; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	err := fmt.Errorf("%w: %s: %s", holdfast.ErrReleasePending, text, list)
 	if ctx.Err() != nil {
 		err = errors.Join(err, context.Cause(ctx))
 	}

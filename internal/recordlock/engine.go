@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,15 +26,9 @@ type Options struct {
 }
 
 const (
-	// maxRequests bounds the requests of a client that are in flight, heartbeats excluded.
-	maxRequests = 64
-	// maxLate bounds further requests, which are not answered soon while other keys are: a part of the store that is silent does not
-	// hold up the rest.
-	maxLate = 192
-	// patient is the longest pause before another try of a call, however long leases are.
-	patient = 30 * time.Second
-	// maxRefused is how often a write may be refused by the record that it names.
-	maxRefused = 4
+	maxRequests = 64               // of a client that are in flight, heartbeats excluded
+	patient     = 30 * time.Second // the longest pause before another try of a call, however long leases are
+	maxRefused  = 4                // how often a write may be refused by the record that it names
 )
 
 // Engine implements [driver.Driver].
@@ -46,7 +39,6 @@ type Engine struct {
 	client string // begins the names of its grants
 	tasks  *task.Group
 	slots  chan struct{}
-	late   chan struct{}
 	pauses backoff.Policy // between the tries of a call
 	count  atomic.Uint64  // numbers the holds, to spread their beats
 
@@ -54,7 +46,6 @@ type Engine struct {
 	lines  map[string]*line
 	alive  map[string]claim // the grants of this client that a call or a lock has
 	debts  map[string]*debt
-	yields map[string]driver.Instant // the keys that this client leaves to others, and until when
 	health health
 }
 
@@ -65,10 +56,8 @@ type claim struct{ key, owner string }
 func New(host driver.Host, store Store, o Options) *Engine {
 	e := &Engine{
 		host: host, store: store, opts: o, client: random(ClientLen), tasks: task.NewGroup(), slots: make(chan struct{}, maxRequests),
-		late:   make(chan struct{}, maxLate),
 		pauses: backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, min(o.Heartbeat, patient))},
 		lines:  make(map[string]*line), alive: make(map[string]claim), debts: make(map[string]*debt),
-		yields: make(map[string]driver.Instant),
 	}
 	e.count.Store(rand.Uint64())
 	return e
@@ -85,84 +74,60 @@ func (e *Engine) CheckKey(key string, mode driver.Mode) error {
 	return e.store.CheckKey(key)
 }
 
-// slot takes one of the client's slots for requests, and returns what gives it back; nil if ctx ends before.
-func (e *Engine) slot(ctx context.Context) (done func()) {
+// unsent is the error of a request that was not sent because ctx ended.
+func unsent(ctx context.Context) error { return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())} }
+
+// slot takes one of the client's slots for requests.
+func (e *Engine) slot(ctx context.Context) error {
 	select {
 	case e.slots <- struct{}{}:
-	case <-ctx.Done():
 		return nil
-	}
-	var mu sync.Mutex
-	slots := e.slots
-	timer := time.AfterFunc(e.opts.Timeout/8, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if slots == nil || e.isDown() {
-			return
-		}
-		select {
-		case e.late <- struct{}{}:
-			<-slots
-			slots = e.late
-		default:
-		}
-	})
-	return func() {
-		timer.Stop()
-		mu.Lock()
-		defer mu.Unlock()
-		<-slots
-		slots = nil
+	case <-ctx.Done():
+		return unsent(ctx)
 	}
 }
 
 // call sends one request of the store in a slot.
-func call[T any](ctx context.Context, e *Engine, key string, send func(context.Context) (T, error)) (out T, err error) {
-	done := e.slot(ctx)
-	if done == nil {
-		return out, &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+func (e *Engine) call(ctx context.Context, key string, send func(context.Context) error) error {
+	if err := e.slot(ctx); err != nil {
+		return err
 	}
-	defer done()
-	return timed(ctx, e, key, e.opts.Timeout, send)
+	defer func() { <-e.slots }()
+	return e.timed(ctx, key, e.opts.Timeout, send)
 }
 
 // timed sends one request within a time limit, and notes whether the store answered.
-func timed[T any](ctx context.Context, e *Engine, key string, limit time.Duration, send func(context.Context) (T, error)) (T, error) {
+func (e *Engine) timed(ctx context.Context, key string, limit time.Duration, send func(context.Context) error) error {
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	sent := e.host.Now()
-	out, err := send(attempt)
-	switch {
-	case !transient(err) && !errors.Is(err, driver.ErrDenied), classIs(err, Busy):
-		e.answered(key, sent)
-	case ctx.Err() == nil:
-		e.failed(key, sent)
+	err := send(attempt)
+	if answered := !transient(err) && !errors.Is(err, driver.ErrDenied); answered || ctx.Err() == nil {
+		e.note(key, sent, answered)
 	}
-	return out, err
+	return err
 }
 
-// An answer is what the store says to a write.
-type answer struct {
-	now  Record
-	done bool
+func (e *Engine) read(ctx context.Context, key string, fresh bool) (rec Record, err error) {
+	err = e.call(ctx, key, func(ctx context.Context) (err error) {
+		rec, err = e.store.Read(ctx, key, fresh)
+		return err
+	})
+	return rec, err
 }
 
-func (e *Engine) read(ctx context.Context, key string, fresh bool) (Record, error) {
-	return call(ctx, e, key, func(ctx context.Context) (Record, error) { return e.store.Read(ctx, key, fresh) })
-}
-
-func (e *Engine) swap(ctx context.Context, key string, old, next Record) (Record, bool, error) {
+func (e *Engine) swap(ctx context.Context, key string, old, next Record) (now Record, done bool, err error) {
 	if old.Version == nil {
 		return old, false, errAbsent
 	}
-	a, err := call(ctx, e, key, func(ctx context.Context) (a answer, err error) {
-		a.now, a.done, err = e.store.Swap(ctx, key, old, next)
-		return a, err
+	err = e.call(ctx, key, func(ctx context.Context) (err error) {
+		now, done, err = e.store.Swap(ctx, key, old, next)
+		return err
 	})
 	if err == nil {
-		e.saw(key, a.now)
+		e.saw(key, now)
 	}
-	return a.now, a.done, err
+	return now, done, err
 }
 
 // errSettled ends a change that has nothing left to do.
@@ -203,14 +168,14 @@ func (e *Engine) persist(ctx context.Context, try func() error) error {
 	var last error = errNoAnswer
 	for loop := e.pauses.Start(); ; {
 		err := try()
-		switch {
-		case !transient(err):
+		if !transient(err) {
 			return err
-		case ctx.Err() != nil:
-			return last
 		}
-		if last = err; !loop.Wait(ctx, nil) {
-			return err
+		if ctx.Err() == nil {
+			last = err
+		}
+		if !loop.Wait(ctx, nil) {
+			return last
 		}
 	}
 }

@@ -11,13 +11,16 @@ func random(n int) string {
 	return s[:n]
 }
 
-// beat returns the n-th beat of a grant. Beats rise with their numbers, written as 16 letters from A to P.
-func beat(n uint64) string {
+// beat returns the n-th beat of a grant. Beats rise with their numbers.
+func beat(n uint64) string { return Ordered(n) + random(16) }
+
+// Ordered writes a number as 16 letters from A to P, which sort like the numbers.
+func Ordered(n uint64) string {
 	var b [16]byte
 	for i := range b {
 		b[len(b)-1-i] = 'A' + byte(n>>(4*i)&15)
 	}
-	return string(b[:]) + random(16)
+	return string(b[:])
 }
 
 // claim registers a grant that a call tries to get or gives back, with no owner, or that a lock has.

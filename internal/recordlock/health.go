@@ -1,6 +1,7 @@
 package recordlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -15,37 +16,25 @@ type health struct {
 	probing bool
 }
 
-// answered notes that a request was answered.
-func (e *Engine) answered(key string, sent driver.Instant) {
+// note notes whether a request was answered. If it was not, or refused, a probe of the key that was answered last tells an outage from a
+// key that fails alone, and from a short time limit.
+func (e *Engine) note(key string, sent driver.Instant, answered bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if sent.Sub(e.health.heard) > 0 {
-		e.health.heard, e.health.well = sent, key
+	h := &e.health
+	switch {
+	case answered:
+		if sent.Sub(h.heard) > 0 {
+			h.heard, h.well = sent, key
+		}
+		if h.down {
+			h.down = false
+			e.host.SetConnected(true)
+		}
+	case !h.probing && h.heard.Sub(sent) <= 0:
+		h.well = cmp.Or(h.well, key)
+		h.probing = e.tasks.Go(func(context.Context) { e.probe(e.tasks.Open()) })
 	}
-	if e.health.down {
-		e.health.down = false
-		e.host.SetConnected(true)
-	}
-}
-
-// failed notes that a request was not answered, or refused. A probe of the key that was answered last tells an outage from a key that
-// fails alone, and from a short time limit.
-func (e *Engine) failed(key string, sent driver.Instant) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.health.probing || e.health.heard.Sub(sent) > 0 {
-		return
-	}
-	if e.health.well == "" {
-		e.health.well = key
-	}
-	e.health.probing = e.tasks.Go(func(context.Context) { e.probe(e.tasks.Open()) })
-}
-
-func (e *Engine) isDown() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.health.down
 }
 
 // probe reads a key until the store answers.
@@ -56,7 +45,7 @@ func (e *Engine) probe(ctx context.Context) {
 		e.mu.Unlock()
 		_, err := e.read(ctx, key, false)
 		e.mu.Lock()
-		if (transient(err) && !classIs(err, Busy) || errors.Is(err, driver.ErrDenied)) && ctx.Err() == nil && !e.health.down {
+		if (transient(err) || errors.Is(err, driver.ErrDenied)) && ctx.Err() == nil && !e.health.down {
 			e.health.down = true
 			e.host.SetConnected(false)
 		}

@@ -1,6 +1,7 @@
 package recordlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -42,12 +43,13 @@ func (h *hold) schedule() {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
 	part := float64(h.count.Add(1)*golden) / (1 << 64)
 	h.due = h.heard.Add(time.Duration((1 - part) * float64(h.opts.Heartbeat)))
-	h.heartbeat.mu.Lock()
-	defer h.heartbeat.mu.Unlock()
-	if now := h.host.Now(); now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
+	now := h.host.Now()
+	if now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
 		h.due = now
 	}
-	h.armLocked(h.due.Sub(h.host.Now()))
+	h.heartbeat.mu.Lock()
+	defer h.heartbeat.mu.Unlock()
+	h.armLocked(h.due.Sub(now))
 }
 
 func (h *hold) armLocked(d time.Duration) {
@@ -107,11 +109,10 @@ func (h *hold) beat() {
 	}
 	gone := h.gone
 	h.heartbeat.mu.Unlock()
-	close(idle)
-	var l *lost
-	if errors.As(gone, &l) {
+	if l := (*lost)(nil); errors.As(gone, &l) {
 		h.req.Lost(l.why)
 	}
+	close(idle)
 }
 
 // errLate is the result of a beat that would come after the lease.
@@ -149,8 +150,6 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 		return h.due.Sub(now)
 	case c != h.pending && c != nil:
 		return 0
-	case classIs(err, Busy):
-		return min(h.opts.RetryDelay, busyPause)
 	}
 	if h.failing == nil {
 		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()
@@ -163,10 +162,6 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 }
 
 func (e *Engine) beatPause() time.Duration { return max(e.opts.RetryDelay, e.opts.Heartbeat/4) }
-
-// busyPause is the pause after a write that another one kept out. It does not grow: the record can be written again as soon as the other
-// is over.
-const busyPause = 50 * time.Millisecond
 
 // minBeatTimeout is enough to make a connection and send a request on it, within a region.
 const minBeatTimeout = 250 * time.Millisecond
@@ -184,9 +179,13 @@ func (h *hold) limit(now driver.Instant) time.Duration {
 
 // renew sends one beat, with the data of a change if there is one. It returns a *lost if the store does not have the grant any more.
 func (h *hold) renew(ctx context.Context, sent driver.Instant, c *change) error {
-	rec, err := timed(ctx, h.Engine, h.req.Key, h.limit(sent), func(ctx context.Context) (Record, error) { return h.ask(ctx, c) })
+	var rec Record
+	err := h.timed(ctx, h.req.Key, h.limit(sent), func(ctx context.Context) (err error) {
+		rec, err = h.ask(ctx, c)
+		return err
+	})
 	switch {
-	case maybeDone(err):
+	case classIs(err, Unknown):
 		h.silent++
 	case transient(err):
 		h.silent = 0
@@ -230,7 +229,7 @@ func (h *hold) ask(ctx context.Context, c *change) (Record, error) {
 		next.Data = c.data
 	}
 	rec, done, err := h.store.Renew(ctx, h.req.Key, next, h.req.Mode)
-	if c != nil && (done || maybeDone(err)) { // others may have read it
+	if c != nil && (done || classIs(err, Unknown)) { // others may have read it
 		h.own.Data = c.data
 	}
 	if err == nil && !done && h.check(&rec) == nil {
@@ -244,13 +243,9 @@ func (h *hold) ask(ctx context.Context, c *change) (Record, error) {
 func (h *hold) SetData(ctx context.Context, data []byte) error {
 	c := &change{data: data, done: make(chan error, 1)}
 	h.heartbeat.mu.Lock()
-	switch {
-	case h.gone != nil:
-		h.heartbeat.mu.Unlock()
-		return h.gone
-	case h.stopped:
-		h.heartbeat.mu.Unlock()
-		return errNoAnswer
+	if h.gone != nil || h.stopped {
+		defer h.heartbeat.mu.Unlock()
+		return cmp.Or(h.gone, errNoAnswer)
 	}
 	h.pending = c
 	if h.idle == nil && h.timer.Stop() { // else a beat is in flight or about to be, and sets the next
@@ -270,8 +265,5 @@ func (h *hold) SetData(ctx context.Context, data []byte) error {
 		return err
 	default:
 	}
-	if c.last != nil {
-		return c.last
-	}
-	return errNoAnswer
+	return cmp.Or(c.last, errNoAnswer)
 }

@@ -36,13 +36,6 @@ func newHold(c *contender, rec Record, sent driver.Instant) *hold {
 // start registers the lock and starts its beats.
 func (h *hold) start() {
 	h.claim(h.own.Grant, h.req.Key, h.req.Owner)
-	h.withLine(h.req.Key, func(l *line, _ driver.Instant) {
-		for _, w := range l.waiters { // a call that reclaims this lock's owner name is refused
-			if w.reclaim == h.req.Owner {
-				w.wake()
-			}
-		}
-	})
 	if h.own.Asked {
 		h.req.Asked()
 	}
@@ -126,7 +119,7 @@ func (h *hold) Release(ctx context.Context) error {
 			sent = true
 			return rec.without(func(o *Holder) bool { return o.Grant == h.own.Grant }), nil
 		})
-		known, unanswered = nil, unanswered || maybeDone(err)
+		known, unanswered = nil, unanswered || classIs(err, Unknown)
 		if err == nil {
 			h.yield(h.req.Key, h.req.Mode, left)
 		}
@@ -136,18 +129,11 @@ func (h *hold) Release(ctx context.Context) error {
 	return cmp.Or(why, corrupt(err))
 }
 
-// A Held names the grant of a hold.
-type Held struct {
-	Grant string
-	Token driver.Token
-	Mode  driver.Mode
-}
-
-// HeldBy returns the grant of a hold of this package.
-func HeldBy(of driver.Hold) (held Held, ok bool) {
+// HeldBy returns grant and token of a hold of this package, and its mode.
+func HeldBy(of driver.Hold) (grant Holder, m driver.Mode, ok bool) {
 	h, ok := of.(*hold)
 	if !ok {
-		return held, false
+		return grant, m, false
 	}
-	return Held{h.own.Grant, h.token, h.req.Mode}, true
+	return Holder{Grant: h.own.Grant, Token: h.token}, h.req.Mode, true
 }

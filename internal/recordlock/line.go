@@ -2,7 +2,6 @@ package recordlock
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -21,18 +20,17 @@ type line struct {
 
 	nextPoll driver.Instant // no poll before
 	denied   driver.Instant // since when others have held the key; zero if they do not
-	reads    pace
-	writes   pace
+	yields   driver.Instant // the client leaves the key to others until then
+	paces    [2]pace        // of reads and of writes
+	look     *look          // the latest that is over; nil if there was none
 	nextLook driver.Instant // no look before
-	look     *look          // to be sent at nextLook; nil if no call waits for one
 }
 
 // A waiter is a place in a line.
 type waiter struct {
-	up      chan struct{} // has room for one signal to look at the line
-	rests   bool          // it waits in its caller's Retry, and others go on
-	grant   string
-	reclaim string // the owner name under which it reclaims; "" if it does not
+	up    chan struct{} // has room for one signal to look at the line
+	rests bool          // it waits in its caller's Retry, and others go on
+	grant string
 }
 
 // maxLines bounds the keys that a client remembers without waiters. A try of a remembered key that is held reads before it writes, and
@@ -66,8 +64,9 @@ func (e *Engine) withLine(key string, f func(l *line, now driver.Instant)) {
 }
 
 // tidyLocked forgets a vacant key that no call wants.
-func (e *Engine) tidyLocked(key string, l *line) {
-	if len(l.waiters) == 0 && l.seen.rec.Vacant() && l.look == nil && l.reads.loop == nil && l.writes.loop == nil {
+func (e *Engine) tidyLocked(key string, l *line, now driver.Instant) {
+	paced := l.paces[reads].loop != nil || l.paces[writes].loop != nil
+	if len(l.waiters) == 0 && l.seen.rec.Vacant() && !paced && l.yields.Sub(now) <= 0 {
 		delete(e.lines, key)
 	}
 }
@@ -94,17 +93,8 @@ func (l *line) wake() {
 	}
 }
 
-// wakeHolder wakes the waiter with a grant, which an earlier write of it has got: it need not lead.
-func (l *line) wakeHolder(grant string) {
-	for _, w := range l.waiters {
-		if w.grant == grant {
-			w.wake()
-		}
-	}
-}
-
-func (e *Engine) join(key, grant, reclaim string) *waiter {
-	w := &waiter{up: make(chan struct{}, 1), grant: grant, reclaim: reclaim}
+func (e *Engine) join(key, grant string) *waiter {
+	w := &waiter{up: make(chan struct{}, 1), grant: grant}
 	e.withLine(key, func(l *line, now driver.Instant) {
 		if l.waiters = append(l.waiters, w); len(l.waiters) == 1 {
 			l.nextPoll = now.Add(rand.N(e.opts.Poll) + 1) // clients that find one holder at one time do not stay in step
@@ -117,10 +107,10 @@ func (e *Engine) join(key, grant, reclaim string) *waiter {
 }
 
 func (e *Engine) leave(key string, w *waiter) {
-	e.withLine(key, func(l *line, _ driver.Instant) {
+	e.withLine(key, func(l *line, now driver.Instant) {
 		l.waiters = slices.DeleteFunc(l.waiters, func(x *waiter) bool { return x == w })
 		l.wake()
-		e.tidyLocked(key, l)
+		e.tidyLocked(key, l, now)
 	})
 }
 
@@ -139,9 +129,14 @@ func (e *Engine) saw(key string, rec Record) (seen observation) {
 		l.at, l.err = now, nil
 		denied := len(rec.Holders) > 0
 		for _, h := range rec.Holders {
-			if clientOf(h.Grant) == e.client {
-				denied = false
-				l.wakeHolder(h.Grant)
+			if clientOf(h.Grant) != e.client {
+				continue
+			}
+			denied = false
+			for _, w := range l.waiters { // an earlier write of a waiter has got the grant: it need not lead
+				if w.grant == h.Grant {
+					w.wake()
+				}
 			}
 		}
 		if !denied {
@@ -153,7 +148,7 @@ func (e *Engine) saw(key string, rec Record) (seen observation) {
 			l.wake()
 		}
 		seen = l.seen
-		e.tidyLocked(key, l)
+		e.tidyLocked(key, l, now)
 	})
 	return seen
 }
@@ -174,20 +169,22 @@ type pace struct {
 	until driver.Instant
 }
 
-// maxPause is the longest pause of a pace.
-const maxPause = 2 * time.Second
+const (
+	reads, writes = 0, 1            // the kinds of requests that have a pace
+	maxPause      = 2 * time.Second // the longest pause of a pace
+)
 
 // paced sends a request for a key at the pace of its kind, and notes what came of it.
-func (e *Engine) paced(ctx context.Context, key string, of func(*line) *pace, send func() error) error {
+func (e *Engine) paced(ctx context.Context, key string, kind int, send func() error) error {
 	for wait := time.Duration(1); wait > 0; {
 		e.withLine(key, func(l *line, now driver.Instant) {
-			p := of(l)
+			p := &l.paces[kind]
 			if wait = p.until.Sub(now); wait <= 0 && p.loop != nil { // one request, until its answer is known or the pause is over
 				p.until = now.Add(p.pause)
 			}
 		})
 		if wait > 0 && !backoff.Sleep(ctx, wait, nil) {
-			return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+			return unsent(ctx)
 		}
 	}
 	err := send()
@@ -195,77 +192,69 @@ func (e *Engine) paced(ctx context.Context, key string, of func(*line) *pace, se
 		return err
 	}
 	e.withLine(key, func(l *line, now driver.Instant) {
-		switch p := of(l); {
-		case !transient(err):
+		p := &l.paces[kind]
+		if !transient(err) {
 			*p = pace{}
-		default:
-			l.at, l.err = now, err
-			if p.loop == nil {
-				p.loop = backoff.Policy{Initial: min(e.opts.RetryDelay, maxPause), Max: min(e.opts.Heartbeat, maxPause)}.Start()
-			}
-			p.pause, _ = p.loop.Next()
-			p.until = now.Add(p.pause)
+			return
 		}
+		l.at, l.err = now, err
+		if p.loop == nil {
+			p.loop = backoff.Policy{Initial: min(e.opts.RetryDelay, maxPause), Max: min(e.opts.Heartbeat, maxPause)}.Start()
+		}
+		p.pause, _ = p.loop.Next()
+		p.until = now.Add(p.pause)
 	})
 	return err
 }
 
-func readPace(l *line) *pace  { return &l.reads }
-func writePace(l *line) *pace { return &l.writes }
-
-// A look is a fresh read for all calls of a client that ask for one before it is sent. Looks at a key are at least maxLookPace apart,
-// so that tries in a loop cost little.
+// A look is a fresh read for all calls of a client that began before it was sent. Looks at a key are at least maxLookPace apart, so that
+// tries in a loop cost little.
 type look struct {
-	done   chan struct{}
-	seen   observation
-	err    error
-	gaveUp bool // the call that was to send it has ended
+	sent driver.Instant
+	seen observation
+	err  error
 }
 
 const maxLookPace = 100 * time.Millisecond
 
-// lookAt returns what a read shows that is sent after the call began.
-func (e *Engine) lookAt(ctx context.Context, key string) (observation, error) {
-	var mine, other *look
-	var delay time.Duration
-	e.withLine(key, func(l *line, now driver.Instant) {
-		delay = max(l.nextLook.Sub(now), 0)
-		if end, ends := ctx.Deadline(); ends && time.Until(end) < delay+maxLookPace {
-			delay = 0 // there is no time to wait
-		} else if other = l.look; other != nil {
-			return
-		}
-		mine = &look{done: make(chan struct{})}
-		if delay > 0 {
-			l.look = mine
-		}
-		l.nextLook = now.Add(delay + min(e.opts.Poll/10, maxLookPace))
-	})
-	if other != nil {
-		select {
-		case <-other.done:
-			if other.gaveUp && ctx.Err() == nil {
-				return e.lookAt(ctx, key)
+// lookAt returns the result of a look that is sent after the call began.
+func (e *Engine) lookAt(ctx context.Context, key string) (seen observation, err error) {
+	for began, wait := e.host.Now(), time.Duration(1); wait > 0; {
+		var shared *look
+		e.withLine(key, func(l *line, now driver.Instant) {
+			if l.look != nil && l.look.sent.Sub(began) > 0 {
+				shared = l.look
+				return
 			}
-			return other.seen, other.err
-		case <-ctx.Done():
-			return observation{}, &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+			wait = max(l.nextLook.Sub(now), l.paces[reads].until.Sub(now), 0)
+			if end, ends := ctx.Deadline(); ends && time.Until(end) < wait+maxLookPace {
+				wait = 0 // there is no time to wait
+			}
+			if wait == 0 {
+				l.nextLook = now.Add(min(e.opts.Poll/10, maxLookPace))
+			}
+		})
+		if shared != nil {
+			return shared.seen, shared.err
+		}
+		if !backoff.Sleep(ctx, wait, nil) {
+			return seen, unsent(ctx)
 		}
 	}
-	defer close(mine.done)
-	backoff.Sleep(ctx, delay, nil)
-	e.withLine(key, func(l *line, _ driver.Instant) {
-		if l.look == mine {
-			l.look = nil
-		}
-	})
-	mine.err = e.paced(ctx, key, readPace, func() error {
+	var sent driver.Instant
+	err = e.paced(ctx, key, reads, func() error {
+		sent = e.host.Now()
 		rec, err := e.read(ctx, key, true)
 		if err == nil {
-			mine.seen = e.saw(key, rec)
+			seen = e.saw(key, rec)
 		}
 		return err
 	})
-	mine.gaveUp = ctx.Err() != nil
-	return mine.seen, mine.err
+	if ctx.Err() == nil {
+		e.withLine(key, func(l *line, now driver.Instant) {
+			l.look = &look{sent, seen, err}
+			e.tidyLocked(key, l, now)
+		})
+	}
+	return seen, err
 }

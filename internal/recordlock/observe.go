@@ -133,7 +133,7 @@ func (e *Engine) Break(ctx context.Context, info driver.Info) error {
 
 // mark changes the grant that info describes. If the grant is gone after a try without an answer, that try has ended it.
 func (e *Engine) mark(ctx context.Context, info driver.Info, f func(Record, *Holder) (Record, error)) error {
-	if !strings.HasPrefix(info.Grant, "-") && (len(info.Grant) != GrantLen || strings.Trim(info.Grant, letters) != "") {
+	if !strings.HasPrefix(info.Grant, "-") && (len(info.Grant) != GrantLen || strings.Trim(info.Grant, Letters) != "") {
 		return driver.Invalid("info.Grant", "%q is not one of this engine", info.Grant)
 	}
 	unanswered := false
@@ -151,10 +151,7 @@ func (e *Engine) mark(ctx context.Context, info driver.Info, f func(Record, *Hol
 		if errors.Is(err, errSettled) {
 			err = nil
 		}
-		unanswered = unanswered || maybeDone(err)
+		unanswered = unanswered || classIs(err, Unknown)
 		return err
 	})
 }
-
-// letters are the letters and digits of the names of grants.
-const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"

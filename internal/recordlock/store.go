@@ -1,17 +1,11 @@
 // Package recordlock is a lock engine for stores with conditional writes. It keeps the leases of a key in one record, and knows no
 // store in particular: see [Store].
 //
-// # Why it is safe
+// docs/design/dynamodb.md says why it is safe. A late copy of a request must change nothing, or be undone:
 //
-//   - Swap names the whole record that it replaces. A late copy of a Swap finds another record, and changes nothing.
-//   - Renew names the grant and its token, and is refused unless its beat is later than the grant's in the record. A late copy changes
-//     nothing.
-//   - Take takes a vacant key without a read before. A late copy takes the key for a grant that no lock has. The client removes that
-//     grant when it finds it (debt.go), and other clients take it over after a lease.
-//   - A holder counts its lease from a moment before the write was sent. An observer counts it from a moment after the read that first
-//     showed the beat, and its Swap names that beat. So the holder's lease ends first.
-//   - A token is one more than the token of the record. A Swap never creates a record, so a token never starts again below an earlier
-//     one: Take chooses the first token of a new record above all that the key may have had.
+//   - Swap names the whole record that it replaces.
+//   - Renew names the grant and its token, and is refused unless its beat is later than the grant's in the record.
+//   - Take takes a vacant key without a read before. A late copy takes the key for a grant that no lock has: see debt.go.
 package recordlock
 
 import (
@@ -64,10 +58,11 @@ type Intent struct {
 // Forever is the lease of a grant that never expires.
 const Forever = time.Duration(1<<63 - 1)
 
-// GrantLen and ClientLen are the lengths of the name of a grant and of its beginning, which names the client.
+// GrantLen and ClientLen are the lengths of the name of a grant and of its beginning, which names the client. Names consist of Letters.
 const (
 	GrantLen  = 32
 	ClientLen = 16
+	Letters   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
 // A Store keeps records. Its methods may be called concurrently. Each sends at most one request that changes anything, and returns
@@ -114,10 +109,8 @@ var ErrCorrupt = errors.New("not the record of a lock")
 type Class int
 
 const (
-	NotDone   Class = iota // the store has not carried it out, and will not
-	Busy                   // the same, because of another write at that moment: the store is well
-	Throttled              // the same, because of too many requests
-	Unknown                // the store may have carried it out, or may still do so
+	NotDone Class = iota // the store has not carried it out, and will not
+	Unknown              // the store may have carried it out, or may still do so
 )
 
 // An Error is a failure after which another try may succeed. It matches [driver.ErrDisconnected].
@@ -135,9 +128,6 @@ func classIs(err error, class Class) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Class == class
 }
-
-// maybeDone reports whether a write that failed may have been carried out, or may still be.
-func maybeDone(err error) bool { return classIs(err, Unknown) }
 
 var (
 	errNoAnswer = fmt.Errorf("no answer from the store: %w", driver.ErrDisconnected)

@@ -2,7 +2,6 @@ package recordlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,22 +24,19 @@ func (c *contender) holder() Holder {
 
 // write takes the key. A vacant record or none is taken by Take, so that no read is needed before.
 func (c *contender) write(ctx context.Context, p plan) (*hold, error) {
-	h := c.holder()
 	if !c.seen.known || c.seen.rec.Vacant() {
-		return c.send(ctx, h, func(ctx context.Context, at time.Time) (a answer, err error) {
-			h.Touched = at
-			a.now, a.done, err = c.store.Take(ctx, c.req.Key, h, c.req.Mode)
-			return a, err
+		return c.send(ctx, c.holder(), func(ctx context.Context, h Holder) (Record, bool, error) {
+			return c.store.Take(ctx, c.req.Key, h, c.req.Mode)
 		})
 	}
 	named, next := c.seen.rec, p.next
 	next.Token++
-	h.Token = next.Token
-	next.Mode, next.Intent, next.Holders = c.req.Mode, Intent{}, append(slices.Clone(next.Holders), h)
-	return c.send(ctx, h, func(ctx context.Context, at time.Time) (a answer, err error) {
-		next.Holders[len(next.Holders)-1].Touched = at
-		a.now, a.done, err = c.store.Swap(ctx, c.req.Key, named, next)
-		return a, err
+	next.Mode, next.Intent = c.req.Mode, Intent{}
+	own := c.holder()
+	own.Token = next.Token
+	return c.send(ctx, own, func(ctx context.Context, h Holder) (Record, bool, error) {
+		next.Holders = append(slices.Clone(p.next.Holders), h)
+		return c.store.Swap(ctx, c.req.Key, named, next)
 	})
 }
 
@@ -60,10 +56,8 @@ func (c *contender) confirm(ctx context.Context, own *Holder) (*hold, error) {
 	}
 	next := c.holder()
 	next.Token, next.Since = own.Token, own.Since
-	h, err := c.send(ctx, next, func(ctx context.Context, at time.Time) (a answer, err error) {
-		next.Touched = at
-		a.now, a.done, err = c.store.Renew(ctx, c.req.Key, next, c.req.Mode)
-		return a, err
+	h, err := c.send(ctx, next, func(ctx context.Context, h Holder) (Record, bool, error) {
+		return c.store.Renew(ctx, c.req.Key, h, c.req.Mode)
 	})
 	switch {
 	case h != nil && !lease.Live():
@@ -85,54 +79,46 @@ func (e *Engine) lease() time.Duration {
 	return e.opts.Lease
 }
 
-// A writing sends a write; now is the time of the grant or beat in it.
-type writing func(ctx context.Context, now time.Time) (answer, error)
-
-func (w writing) at(now time.Time) func(context.Context) (answer, error) {
-	return func(ctx context.Context) (answer, error) { return w(ctx, now) }
-}
-
 // send sends a write with a holder. When ctx ends it returns at once: a goroutine waits for the answer, and removes what was written.
-func (c *contender) send(ctx context.Context, h Holder, write writing) (*hold, error) {
-	type reply struct {
-		answer
-		err error
-	}
+func (c *contender) send(ctx context.Context, h Holder, write func(context.Context, Holder) (Record, bool, error)) (*hold, error) {
 	var sent driver.Instant
-	var r reply
-	err := c.paced(ctx, c.req.Key, writePace, func() error {
-		done := c.slot(ctx)
-		if done == nil {
-			return &Error{NotDone, errors.Join(errNoAnswer, ctx.Err())}
+	var now Record
+	var done bool
+	answers := make(chan error) // without room: either the call gets the answer, or the goroutine sees the end of ctx
+	err := c.paced(ctx, c.req.Key, writes, func() error {
+		if err := c.slot(ctx); err != nil {
+			return err
 		}
-		answered, gone := make(chan reply), make(chan struct{})
 		sent = c.host.Now()
+		h.Touched = sent.Wall
 		if !c.tasks.Go(func(background context.Context) {
-			a, err := timed(background, c.Engine, c.req.Key, c.opts.Timeout, write.at(sent.Wall))
-			done()
+			err := c.timed(background, c.req.Key, c.opts.Timeout, func(ctx context.Context) (err error) {
+				now, done, err = write(ctx, h)
+				return err
+			})
+			<-c.slots
 			select {
-			case answered <- reply{a, err}:
-			case <-gone:
-				if maybeDone(err) {
+			case answers <- err:
+			case <-ctx.Done():
+				if classIs(err, Unknown) {
 					c.open = append(c.open, attempt{h.Beat, sent})
 				}
-				c.settle(c.req.Key, c.grant, c.open, a.now.Holder(c.grant) != nil || c.owed || !c.intended.IsZero())
+				c.settle(c.req.Key, c.grant, c.open, now.Holder(c.grant) != nil || c.owed || !c.intended.IsZero())
 			}
 		}) {
-			done()
+			<-c.slots
 			return driver.ErrClosed
 		}
 		select {
-		case r = <-answered:
-			return r.err
+		case err := <-answers:
+			return err
 		case <-ctx.Done():
 			c.left = true
-			close(gone)
 			return ctx.Err()
 		}
 	})
 	switch {
-	case maybeDone(err):
+	case classIs(err, Unknown):
 		c.doubt, c.doubted = true, true
 		c.open = append(c.open, attempt{h.Beat, sent})
 		if most := 64; len(c.open) > most { // a call may wait for days; the oldest cannot arrive any more
@@ -141,17 +127,16 @@ func (c *contender) send(ctx context.Context, h Holder, write writing) (*hold, e
 		return nil, err
 	case err != nil:
 		return nil, err
-	}
-	if r.done && r.now.Holder(c.grant) == nil {
+	case done && now.Holder(c.grant) == nil:
 		c.owed = true
 		return nil, errNoGrant
 	}
 	named := c.seen.rec.Version
-	c.met(c.saw(c.req.Key, r.now))
-	if !r.done {
-		return nil, c.refused(named, r.now.Version)
+	c.seen, c.looked = c.saw(c.req.Key, now), true
+	if !done {
+		return nil, c.refused(named, now.Version)
 	}
-	return newHold(c, r.now, sent), nil
+	return newHold(c, now, sent), nil
 }
 
 // errNoGrant ends a call when the answer to its write makes no sense.

@@ -23,7 +23,6 @@ type (
 	Heartbeats      struct{} // recordlock
 	Records         struct{} // recordlock: the engine
 	TimeToLive      struct{} // dynamolock
-	Calendar        struct{} // dynamolock
 	Lease           struct{} // driver
 	Tasks           struct{} // driver/task
 	Feed            struct{} // holdfast: events
@@ -47,8 +46,7 @@ func (Link) rank() int            { return 16 }
 func (Heartbeats) rank() int      { return 17 }
 func (Records) rank() int         { return 18 }
 func (TimeToLive) rank() int      { return 19 }
-func (Calendar) rank() int        { return 20 }
-func (Lease) rank() int           { return 21 }
-func (Tasks) rank() int           { return 22 }
-func (Feed) rank() int            { return 23 }
-func (Pump) rank() int            { return 24 }
+func (Lease) rank() int           { return 20 }
+func (Tasks) rank() int           { return 21 }
+func (Feed) rank() int            { return 22 }
+func (Pump) rank() int            { return 23 }
