@@ -25,15 +25,12 @@ import (
 // attributes are an item, or the key of one.
 type attributes = map[string]types.AttributeValue
 
-// once is the option of each request. The SDK's own retries would depend on a quota that all users of its client share, not on the lease.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
 // call sends one request of a store. The limit of its time is that of ctx.
 func call[In, Out any](
 	ctx context.Context, s *store, op string, in In, send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (out Out, err error) {
 	err = request(ctx, op, s.opts.Table, func() (err error) {
-		out, err = send(ctx, in, once)
+		out, err = send(ctx, in, s.reach.once)
 		return err
 	})
 	return out, err

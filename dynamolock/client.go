@@ -30,7 +30,11 @@ type Client struct {
 // is sent; with [ErrTable] if there is no such table, or one with other keys;
 // with [holdfast.ErrDenied] if the credentials are missing or do not suffice;
 // and with [holdfast.ErrDisconnected], and what ctx ended with, if nothing
-// answers in time. ddb is used until Close, and is not closed.
+// answers in time. ddb is used until Close, and is not closed. Of an HTTP client that the SDK
+// has built ([awshttp.BuildableClient]) New uses a copy, with a connection pool of its own, that dials every
+// address of the endpoint's name within [Options.Timeout].
+//
+// [awshttp.BuildableClient]: https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/aws/transport/http#BuildableClient
 func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if ddb == nil {
 		return nil, fmt.Errorf("dynamolock: %w", driver.Invalid("ddb", "it is nil"))
@@ -39,7 +43,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	st := &store{api: ddb, opts: o}
+	st := &store{api: ddb, opts: o, reach: reach{timeout: o.Timeout}}
 	portable, err := holdfast.New(driver.Config{
 		Owner: o.Owner, Margin: o.Margin, AnyKey: true, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
@@ -53,7 +57,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 			return nil, fmt.Errorf("dynamolock: %w", err)
 		}
 		host.SetConnected(true)
-		return locks, nil
+		return &engine{locks, &st.reach}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -61,12 +65,28 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	return &Client{Client: portable, store: st}, nil
 }
 
+// engine closes the connections of the store after the locks.
+type engine struct {
+	*recordlock.Engine
+	reach *reach
+}
+
+// Close implements driver.Driver.
+func (e *engine) Close(ctx context.Context) error {
+	defer e.reach.close()
+	return e.Engine.Close(ctx)
+}
+
 // open waits until the table can be used.
 func (s *store) open(ctx context.Context) error {
+	t := &table{
+		ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: roundsOf(ctx),
+	}
 	ctx, cancel := s.opts.open(ctx)
 	defer cancel()
-	out, err := (&table{ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout}).wait(ctx)
+	out, err := t.wait(ctx)
 	if err != nil {
+		s.reach.close()
 		return ended(ctx, err)
 	}
 	if len(out.Table.Replicas) > 0 {

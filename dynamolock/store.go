@@ -22,6 +22,7 @@ type store struct {
 	opts  Options
 	tasks *task.Group
 	ttl   timeToLive
+	reach reach
 }
 
 // CheckKey implements recordlock.Store.

@@ -55,6 +55,14 @@ func (o *Options) open(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, o.OpenTimeout)
 }
 
+// roundsOf is how many requests without an answer end New or CreateTable: two if ctx has no deadline, else any number.
+func roundsOf(ctx context.Context) int {
+	if _, ok := ctx.Deadline(); ok {
+		return 0
+	}
+	return 2
+}
+
 // signed is how long DynamoDB accepts a request after it was signed: the signature
 // contains the time, by the client's clock, as corrected by the SDK.
 const signed = 15 * time.Minute
