@@ -42,7 +42,7 @@ func oneHolder(e *env) {
 }
 
 // oneHolderAmongMany lets clients compete, and looks for two holders at a time.
-func oneHolderAmongMany(e *env) { e.mix(ruleOne, 6, 5, func(int, int) mode { return "w" }) }
+func oneHolderAmongMany(e *env) { e.mix(ruleOne, 3, 6, 5, func(int, int) mode { return "w" }) }
 
 // keysAreIndependent takes keys that an engine might confuse, or might not expect.
 func keysAreIndependent(e *env) {

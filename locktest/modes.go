@@ -105,16 +105,16 @@ func (c *crowd) enter(e *env, rule string, lock *holdfast.Lock) (leave func()) {
 	}
 }
 
-// mix has workers of three clients acquire and release the key in many rounds, each time in the mode that choose returns, and checks
+// mix has workers of n clients acquire and release the key in many rounds, each time in the mode that choose returns, and checks
 // which locks are live together. It returns the greatest number of them.
-func (e *env) mix(rule string, workers, rounds int, choose func(worker, round int) mode) (together int) {
-	clients := []*Client{e.client(), e.client(), e.client()}
+func (e *env) mix(rule string, n, workers, rounds int, choose func(worker, round int) mode) (together int) {
+	clients := e.clients(n)
 	var inside crowd
 	var wg sync.WaitGroup
 	for i := range workers {
 		wg.Go(func() {
 			for round := range rounds {
-				lock, err := clients[i%3].Acquire(e.within(time.Duration(workers)*e.patience()), e.key, choose(i, round).option())
+				lock, err := clients[i%n].Acquire(e.within(time.Duration(workers)*e.patience()), e.key, choose(i, round).option())
 				if err != nil {
 					e.Error(e.breach(ruleServed, "Acquire: %v", err))
 					return

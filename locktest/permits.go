@@ -21,7 +21,7 @@ var permitCases = sharing([]testCase{
 })
 
 func neverMoreNeverFewer(e *env) {
-	e.mix(ruleMost, 9, 5, func(int, int) mode { return "3" })
+	e.mix(ruleMost, 2, 9, 5, func(int, int) mode { return "3" })
 	e.all3(e.client(), e.client())
 }
 

@@ -177,7 +177,7 @@ func tokensAcrossModes(e *env) {
 
 // readersAndWriters lets clients compete, and looks which locks are live together.
 func readersAndWriters(e *env) {
-	most := e.mix(ruleExclude, 6, 6, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
+	most := e.mix(ruleExclude, 3, 6, 6, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
 	e.brokenIf(most < 2 && e.engine.Ordered && !e.Failed(), ruleShare, "no two readers were together")
 }
 
