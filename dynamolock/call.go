@@ -51,7 +51,7 @@ func request(ctx context.Context, op, table string, send func() error) error {
 		case conflict && backoff.Sleep(ctx, 10*time.Millisecond+rand.N(40*time.Millisecond), nil):
 			continue
 		case conflict:
-			class, sentinel = recordlock.NotDone, driver.ErrDisconnected
+			class, sentinel = recordlock.Busy, driver.ErrDisconnected
 		case sentinel == driver.ErrDenied && !corrected && errors.As(err, &clock) && clock.RetryableError():
 			corrected = true
 			continue

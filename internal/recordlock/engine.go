@@ -102,7 +102,7 @@ func (e *Engine) timed(ctx context.Context, key string, limit time.Duration, sen
 	defer cancel()
 	sent := e.host.Now()
 	err := send(attempt)
-	if answered := !transient(err) && !errors.Is(err, driver.ErrDenied); answered || ctx.Err() == nil {
+	if answered := !transient(err) && !errors.Is(err, driver.ErrDenied) || classIs(err, Busy); answered || ctx.Err() == nil {
 		e.note(key, sent, answered)
 	}
 	return err

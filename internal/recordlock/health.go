@@ -45,7 +45,7 @@ func (e *Engine) probe(ctx context.Context) {
 		e.mu.Unlock()
 		_, err := e.read(ctx, key, false)
 		e.mu.Lock()
-		if (transient(err) || errors.Is(err, driver.ErrDenied)) && ctx.Err() == nil && !e.health.down {
+		if (transient(err) && !classIs(err, Busy) || errors.Is(err, driver.ErrDenied)) && ctx.Err() == nil && !e.health.down {
 			e.health.down = true
 			e.host.SetConnected(false)
 		}

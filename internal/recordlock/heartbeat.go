@@ -150,6 +150,8 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 		return h.due.Sub(now)
 	case c != h.pending && c != nil:
 		return 0
+	case classIs(err, Busy): // the record can be written again as soon as the other write is over
+		return min(h.opts.RetryDelay, 50*time.Millisecond)
 	}
 	if h.failing == nil {
 		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()

@@ -110,6 +110,7 @@ type Class int
 
 const (
 	NotDone Class = iota // the store has not carried it out, and will not
+	Busy                 // the same, because of another write at that moment: the store is well
 	Unknown              // the store may have carried it out, or may still do so
 )
 
