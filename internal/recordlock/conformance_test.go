@@ -151,7 +151,7 @@ func fates(next func() locktest.Fate) func(memstore.Op) memstore.Fault {
 		case locktest.LostReply:
 			return memstore.Fault{LoseReply: true}
 		case locktest.LateRequest:
-			return memstore.Fault{Late: lease / 2, Err: io.ErrUnexpectedEOF}
+			return memstore.Fault{Late: lease / 2, LoseReply: true, Err: io.ErrUnexpectedEOF}
 		case locktest.LateReply:
 			return memstore.Fault{Delay: lease / 100}
 		}
