@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
+	"github.com/holdfast-go/holdfast/internal/dynamostore"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
@@ -27,6 +28,8 @@ type store struct {
 	calendar calendar
 	reach    reach
 }
+
+func init() { dynamostore.Of = func(client any) recordlock.Store { return client.(*Client).store } }
 
 // CheckKey implements recordlock.Store.
 func (s *store) CheckKey(key string) error {
