@@ -16,6 +16,7 @@ import (
 // An Op is a request.
 type Op struct {
 	Name, Key string            // "Read", "Take", "Swap", "Renew" or "List"
+	Holder    recordlock.Holder // of a Take or a Renew
 	Old, Next recordlock.Record // of a Swap
 }
 
@@ -193,7 +194,7 @@ func (c *Conn) Read(ctx context.Context, key string, fresh bool) (recordlock.Rec
 
 // Take implements recordlock.Store.
 func (c *Conn) Take(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (recordlock.Record, bool, error) {
-	a, err := request(ctx, c, Op{Name: "Take", Key: key}, func() (a answer) { a.now, a.done = c.store.take(key, h, m); return a })
+	a, err := request(ctx, c, Op{Name: "Take", Key: key, Holder: h}, func() (a answer) { a.now, a.done = c.store.take(key, h, m); return a })
 	return a.now, a.done, err
 }
 
@@ -206,7 +207,7 @@ func (c *Conn) Swap(ctx context.Context, key string, old, next recordlock.Record
 
 // Renew implements recordlock.Store.
 func (c *Conn) Renew(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (recordlock.Record, bool, error) {
-	a, err := request(ctx, c, Op{Name: "Renew", Key: key}, func() (a answer) { a.now, a.done = c.store.renew(key, h, m); return a })
+	a, err := request(ctx, c, Op{Name: "Renew", Key: key, Holder: h}, func() (a answer) { a.now, a.done = c.store.renew(key, h, m); return a })
 	return a.now, a.done, err
 }
 
