@@ -61,7 +61,7 @@ compile: ## Compile all tests, so that later no compiler takes the machine from 
 test-unit: ## Run the tests that need no server
 	$(timed)
 	go test -race -shuffle=on -p 4 $(patience) $(TESTFLAGS) $(units)
-	go test -tags mutexorder -run '^TestConformance$$|^TestMutexOrder$$' ./internal/strict ./memlock ./dynamolock
+	go test -tags mutexorder -run '^TestConformance$$|^TestMutexOrder$$' ./internal/strict ./memlock ./internal/recordlock
 	go test -tags mutexorder -run '^TestConformance$$/^curator$$/^follower$$' ./zklock
 
 # Not with the race detector, which makes it ten times as slow, and sees the same code in other tests.
@@ -145,10 +145,7 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m -skip '$(virtual)' ./integration/cmd/chaos
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
 	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
-	HOLDFAST_CLIENTS=1000 go test -v -timeout 10m -run 'TestManyExpireAtOnce$$' ./dynamolock
-	HOLDFAST_CLIENTS=10000 go test -v -timeout 10m -run 'TestMany(WantOneKey|ReturnAtOnce)$$' ./dynamolock
 	integration/setup.sh versions integration/versions.sh everything 3.5.10
-	HOLDFAST_CLIENTS=100000 go test -v -timeout 30m -run 'TestManyClients$$' ./dynamolock
 
 # Each part notes its result below .nightly, so a run that was interrupted continues; FRESH=1 begins anew.
 nightly: ## Run everything that .ci/run leaves out, at most 150 minutes, as root (PART='versions slow' for some of it)
@@ -161,7 +158,7 @@ bench: ## Compare with other lock libraries on real servers, and write the table
 	@integration/setup.sh bench
 	mkdir -p bin
 	go run ./integration/cmd/bench -o bin/bench.md $(if $(PAIRS),-pairs $(PAIRS)) $(if $(ROWS),-run '$(ROWS)')
-	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
+	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./internal/recordlock
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures
 	@cd tools && GOWORK=off go run ./diagrams ../docs/pictures

@@ -1,7 +1,6 @@
 package dynamolock_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,80 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
-
-// After Break, the holder knows of it before anybody else gets the key, even a holder
-// that is cut off. Then the next client gets the key at once.
-func TestBreakTellsTheHolderFirst(t *testing.T) {
-	for _, cut := range []bool{false, true} {
-		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-			a, b := h.pair(t)
-			lock := a.hold(t, "k")
-			time.Sleep(lease)
-			most, want := a.Options().Heartbeat+poll+time.Second, holdfast.ErrBroken
-			if cut {
-				a.conn.Cut()
-				// An old read may make the observation begin again.
-				most, want = lease+poll+time.Second, holdfast.ErrLeaseExpired
-			}
-			began := time.Now()
-			b.breakIt(t, "k", false)
-			next := b.hold(t, "k")
-			if !isDone(lock) {
-				t.Errorf("cut %v: two holders", cut)
-			}
-			if d := time.Since(began); d > most {
-				t.Errorf("cut %v: it took %v until the key was free", cut, d)
-			}
-			if !errors.Is(lock.Err(), want) || next.Token() <= lock.Token() {
-				t.Errorf("%v; token %v after %v", lock.Err(), next.Token(), lock.Token())
-			}
-			a.conn.Heal()
-			time.Sleep(lease)
-		})
-	}
-}
-
-// BreakNow, and Break of a lock that never expires, free the key at once, before the holder knows.
-func TestBreakNow(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		breakIt := b.Break
-		if h.options.Mode == dynamolock.FailOpen {
-			breakIt = b.BreakNow
-		}
-		lock := a.hold(t, "k", holdfast.WithData([]byte("d")))
-		info := b.breakIt(t, "k", h.options.Mode == dynamolock.FailOpen)
-		if err := breakIt(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
-			t.Errorf("for the second time: %v", err)
-		}
-		next, err := b.TryAcquire(t.Context(), "k")
-		if err != nil || h.options.Mode != dynamolock.FailClosed && next.Token() <= lock.Token() {
-			t.Fatalf("%v, %v", next, err)
-		}
-		if d := took(func() { <-lock.Done() }); d > a.Options().Heartbeat+time.Second || !errors.Is(lock.Err(), holdfast.ErrBroken) {
-			t.Errorf("after %v: %v", d, lock.Err())
-		}
-		time.Sleep(lease)
-		if err := breakIt(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
-			t.Errorf("of another grant by now: %v", err)
-		}
-		done, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := breakIt(done, info); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		for _, grant := range []string{"", "x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:B:AAAA", "guid:S:AAAA", "leased:-1:"} {
-			if err := breakIt(t.Context(), holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Grant: grant}}); !errors.Is(err, holdfast.ErrInvalid) {
-				t.Errorf("grant %q: %v", grant, err)
-			}
-		}
-		mustVerify(t, next)
-		b.close(t)
-		if err := breakIt(t.Context(), info); !errors.Is(err, holdfast.ErrClosed) {
-			t.Error(err)
-		}
-	})
-}
 
 // Break also ends grants of the npm client, of either kind, and no grant but the given one.
 func TestBreakForeign(t *testing.T) {

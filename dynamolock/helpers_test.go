@@ -17,7 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-const lease = dynamolock.DefaultLease
+const lease, poll = dynamolock.DefaultLease, dynamolock.DefaultPoll
+
+// once makes an acquisition send one try.
+var once = holdfast.WithRetry(holdfast.Retry{Attempts: 1})
 
 // bubble runs a test in virtual time, with its own table, beside other such tests.
 func bubble(t *testing.T, o dynamolock.Options, run func(t *testing.T, h *harness)) {
@@ -88,13 +91,6 @@ func (h *harness) log() *logtest.Recorder {
 	return logs
 }
 
-// waits acquires a key that is held, on a goroutine.
-func (c *client) waits(t testing.TB, key string) <-chan *holdfast.Lock {
-	granted := make(chan *holdfast.Lock, 1)
-	go func() { granted <- c.hold(t, key) }()
-	return granted
-}
-
 func mustRelease(t testing.TB, lock *holdfast.Lock) {
 	t.Helper()
 	if err := lock.Release(t.Context()); err != nil {
@@ -154,7 +150,9 @@ func (c *client) breakIt(t testing.TB, key string, now bool) holdfast.Info {
 type item = map[string]types.AttributeValue
 
 func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+
 func n(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+
 func b(v string) types.AttributeValue { return &types.AttributeValueMemberB{Value: []byte(v)} }
 
 // item returns the item of a key.
@@ -237,30 +235,4 @@ func took(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
-}
-
-func isDone(lock *holdfast.Lock) bool {
-	select {
-	case <-lock.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// keyOf is the key of a request; "" for other requests.
-func keyOf(op dynamofake.Op) string {
-	var key item
-	switch in := op.Input.(type) {
-	case *dynamodb.UpdateItemInput:
-		key = in.Key
-	case *dynamodb.GetItemInput:
-		key = in.Key
-	case *dynamodb.DeleteItemInput:
-		key = in.Key
-	}
-	if v, ok := key["id"].(*types.AttributeValueMemberS); ok {
-		return v.Value
-	}
-	return ""
 }

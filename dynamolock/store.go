@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
+	"github.com/holdfast-go/holdfast/internal/dynamostore"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
@@ -24,6 +25,8 @@ type store struct {
 	ttl   timeToLive
 	reach reach
 }
+
+func init() { dynamostore.Of = func(client any) recordlock.Store { return client.(*Client).store } }
 
 // CheckKey implements recordlock.Store.
 func (s *store) CheckKey(key string) error {

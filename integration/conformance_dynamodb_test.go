@@ -139,13 +139,13 @@ func (h *dynamoHarness) Residue(t testing.TB, key string) []string {
 		return nil
 	}
 	if out.Item["leaseDurationMs"] == nil {
-		return []string{fmt.Sprintf("an item that is held for ever: %v", wire(out.Item))}
+		return []string{fmt.Sprintf("an item that is held for ever: %v", out.Item)}
 	}
 	lease := time.Duration(ms) * time.Millisecond
 	if time.Since(time.UnixMilli(wholeNumber(out.Item["lockAcquiredTimeUnixMs"]))) > lease {
 		return nil
 	}
-	return []string{fmt.Sprintf("an item of lease %v: %v", lease, wire(out.Item))}
+	return []string{fmt.Sprintf("an item of lease %v: %v", lease, out.Item)}
 }
 
 // wholeNumber is the value of an attribute of type N, or 0.

@@ -2,360 +2,382 @@ package integration_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast/internal/dynamostore"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
+	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// TestDynamoDifferential runs the same random operations on the unit tests' fake and on a
-// server: those that dynamolock sends, and those that later locks may need. The replies
-// and the items afterwards must agree, except for the text of messages. This covers
-// conditions, the item returned when one fails, updates, pages, transactions and invalid
-// requests.
+// TestDynamoDifferential carries out the same random operations on the store in memory, which the tests in virtual time use, and on a
+// server through dynamolock's store. The records must agree. Of concurrent writes, exactly one must be carried out.
 //
 // HOLDFAST_SEED repeats a run; HOLDFAST_OPERATIONS makes it longer.
 func TestDynamoDifferential(t *testing.T) {
 	start(t)
-	d := newDifferential(t)
-	least := setting(t, "HOLDFAST_OPERATIONS", 800, strconv.Atoi)
-	// Some outcomes are so rare that there are seeds with none in as many operations.
-	for i := 0; i < least || i < 20*least && len(d.unseen()) > 0; i++ {
-		d.step(t, d.operation())
-	}
-	for _, table := range d.tables { // all that is left
-		d.step(t, operation{input: &dynamodb.ScanInput{TableName: &table.name, ConsistentRead: aws.Bool(true)}})
-	}
-	t.Logf("outcomes: %v", d.seen)
-	if unseen := d.unseen(); len(unseen) > 0 {
-		t.Errorf("never seen: %q", unseen) // the generator is at fault
+	seed, target := seeded(t), dynamoserver.Find(t)
+	operations := setting(t, "HOLDFAST_OPERATIONS", 1500, strconv.Atoi)
+	id, number, bytes := dynamoserver.Key{Name: "id"}, types.ScalarAttributeTypeN, types.ScalarAttributeTypeB
+	for _, c := range []struct {
+		key, partition, sort string // the key, and its parts
+		keys                 []dynamoserver.Key
+	}{
+		{"k", "k", "", []dynamoserver.Key{id}},
+		{"17", "17", "", []dynamoserver.Key{{Name: "id", Type: number}}},
+		{"\xffk", "\xffk", "", []dynamoserver.Key{{Name: "id", Type: bytes}}},
+		{"p/s", "p", "s", []dynamoserver.Key{id, {Name: "sort"}}},
+		{"p/7", "p", "7", []dynamoserver.Key{id, {Name: "sort", Type: number}}},
+	} {
+		for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
+			t.Run(fmt.Sprintf("%q/%v", c.key, mode), func(t *testing.T) {
+				o := dynamolock.Options{Table: target.Table(t, c.keys...), Mode: mode, OpenTimeout: patience}
+				o.Keys.Partition = dynamolock.KeyAttr{Name: "id", Type: c.keys[0].Type}
+				item := attributeMap{"id": keyValue(c.keys[0].Type, c.partition)}
+				if len(c.keys) > 1 {
+					o.Keys.Sort = dynamolock.KeyAttr{Name: "sort", Type: c.keys[1].Type}
+					item["sort"] = keyValue(c.keys[1].Type, c.sort)
+				}
+				client, err := dynamolock.New(t.Context(), target.Client(), &o)
+				must(t, err)
+				t.Cleanup(func() { _ = client.Close(context.Background()) })
+				d := &differential{
+					Rand: rand.New(rand.NewPCG(seed, 1)), key: c.key, mode: mode, name: o.Table, item: item, api: target.Client(),
+					memory: &memstore.Store{Forgetful: mode == dynamolock.FailClosed}, table: dynamostore.Of(client),
+					seen: []pair{{}}, modes: make(map[string]driver.Mode),
+				}
+				d.conn = d.memory.Conn()
+				for i := 0; i < operations/15 && !t.Failed(); i++ {
+					d.step(t)
+				}
+				d.race(t)
+			})
+		}
 	}
 }
-
-// unseen returns the outcomes that a run has to have, and has not had so far.
-func (d *differential) unseen() []string {
-	want := []string{
-		"UpdateItem ", "UpdateItem ConditionalCheckFailedException", "DeleteItem ", "DeleteItem ConditionalCheckFailedException",
-		"GetItem ",
-	}
-	if d.strict {
-		want = append(want, "Query ", "UpdateItem ValidationException", "Query ValidationException")
-	}
-	if d.transactions {
-		want = append(want, "TransactWriteItems ", "TransactWriteItems TransactionCanceledException", "TransactWriteItems ValidationException")
-	}
-	return slices.DeleteFunc(want, func(outcome string) bool { return d.seen[outcome] > 0 })
-}
-
-// dynamoAPI is what the fake and the client of a server have in common.
-type dynamoAPI interface {
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
-	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
-}
-
-var (
-	_ dynamoAPI = (*dynamodb.Client)(nil)
-	_ dynamoAPI = (*dynamofake.Client)(nil)
-)
 
 // An attributeMap is an item, or a part of one.
 type attributeMap = map[string]types.AttributeValue
 
-// A differential is one run of the comparison.
+func keyValue(typ types.ScalarAttributeType, text string) types.AttributeValue {
+	switch typ {
+	case types.ScalarAttributeTypeN:
+		return &types.AttributeValueMemberN{Value: text}
+	case types.ScalarAttributeTypeB:
+		return &types.AttributeValueMemberB{Value: []byte(text)}
+	}
+	return &types.AttributeValueMemberS{Value: text}
+}
+
+// A pair is the record of a key in both stores.
+type pair struct{ memory, table recordlock.Record }
+
 type differential struct {
-	*generator
-	target *dynamoserver.Target
-	server dynamoAPI
-	fake   dynamoAPI
-	seen   map[string]int // outcomes, by operation and error code
-	lost   int            // replies of the server that broke off
+	*rand.Rand
+	key    string
+	mode   dynamolock.Mode
+	name   string // of the table
+	item   attributeMap
+	api    *dynamodb.Client
+	memory *memstore.Store
+	conn   *memstore.Conn
+	table  recordlock.Store
+	seen   []pair              // the last is the present one
+	grants []recordlock.Holder // of all operations
+	modes  map[string]driver.Mode
+	beats  int
+	lost   int // answers of the server
 }
 
-func newDifferential(t *testing.T) *differential {
-	t.Helper()
-	seed := seeded(t)
-	target := dynamoserver.Find(t)
-	db := dynamofake.New()
-	d := &differential{
-		generator: &generator{
-			Rand: rand.New(rand.NewPCG(seed, 1)), db: db,
-			allOld: target.AllOld(), transactions: target.Transactions(), strict: target.Source() != dynamoserver.Moto,
-		},
-		target: target,
-		server: target.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }),
-		fake:   db.Client(),
-		seen:   make(map[string]int),
-	}
-	for feature, has := range map[string]bool{"ALL_OLD": d.allOld, "TransactWriteItems": d.transactions, "UpdateTimeToLive": target.TimeToLive()} {
-		if !has {
-			t.Logf("the server has no %s: not compared", feature)
+// pick returns one of the latest of some values.
+func pick[T any](d *differential, all []T) T { return all[max(0, len(all)-1-d.IntN(min(len(all), 4)))] }
+
+// holder returns a new holder, or an earlier one with another beat.
+func (d *differential) holder() recordlock.Holder {
+	d.beats++
+	now := time.Now().Round(0)
+	var h recordlock.Holder
+	if len(d.grants) > 0 && d.IntN(3) > 0 {
+		h = pick(d, d.grants)
+	} else {
+		h = recordlock.Holder{Grant: beatOf(d.beats), Owner: "o", Since: now, Lease: recordlock.Forever}
+		d.modes[h.Grant] = driver.Mode{}
+		if d.mode == dynamolock.FailOpen {
+			h.Lease = 20 * time.Second
+			d.modes[h.Grant] = []driver.Mode{{}, {Shared: true}, {Shared: true}, {Shared: true, Limit: 3}}[d.IntN(4)]
 		}
 	}
-	for _, keys := range [][]dynamoserver.Key{
-		{{Name: "id"}},
-		{{Name: "id"}, {Name: "sort"}},
-		{{Name: "id", Type: types.ScalarAttributeTypeB}, {Name: "sort", Type: types.ScalarAttributeTypeN}},
-		{{Name: "id", Type: types.ScalarAttributeTypeN}, {Name: "sort", Type: types.ScalarAttributeTypeB}},
-	} {
-		d.tables = append(d.tables, d.mirror(t, target.Table(t, keys...), keys))
+	h.Beat, h.Touched, h.Data = beatOf(d.beats), now, nil
+	if d.IntN(2) == 0 {
+		h.Data = fmt.Appendf(nil, "data %d", d.beats)
 	}
-	return d
+	d.grants = append(d.grants, h)
+	return h
 }
 
-// mirror copies the server's tables to the fake.
-func (d *differential) mirror(t *testing.T, name string, keys []dynamoserver.Key) dynamoTable {
+// beatOf returns 32 letters that rise with n.
+func beatOf(n int) string {
+	return strings.Map(func(digit rune) rune { return digit - '0' + 'A' }, fmt.Sprintf("%032d", n))
+}
+
+// stored is the answer of a store.
+type stored struct {
+	rec  recordlock.Record
+	done bool
+	err  error
+}
+
+// step carries out one operation on both stores, and compares the results.
+func (d *differential) step(t *testing.T) {
 	t.Helper()
-	table := dynamoTable{name: name}
-	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
-	for i, k := range keys {
-		if k.Type == "" {
-			k.Type = types.ScalarAttributeTypeS
-		}
-		role := []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &k.Name, AttributeType: k.Type})
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: &k.Name, KeyType: role})
-		table.keys = append(table.keys, k)
-	}
-	must(t, errOf(d.fake.CreateTable(limited(t), in)))
-	return table
-}
-
-// An operation is one request. touched are the items that it may change.
-type operation struct {
-	input   any
-	touched []itemRef
-}
-
-type itemRef struct {
-	table string
-	key   attributeMap
-}
-
-// step does one operation on both sides.
-func (d *differential) step(t *testing.T, op operation) {
-	t.Helper()
-	name, fromServer := d.run(t, d.server, op.input)
-	if fromServer.Code == brokenOff {
-		if d.lost++; d.lost > 3 {
-			t.Fatalf("%d answers have broken off: %s", d.lost, fromServer.message)
-		}
-		t.Log(fromServer.message)
-		d.follow(t, op)
+	what, send := d.operation(t)
+	if send == nil {
 		return
 	}
-	_, fromFake := d.run(t, d.fake, op.input)
-	d.compare(t, op, "the answer", fromServer, fromFake)
-	d.seen[name+" "+fromServer.Code]++
-	for _, ref := range op.touched {
-		get := &dynamodb.GetItemInput{TableName: &ref.table, Key: ref.key, ConsistentRead: aws.Bool(true)}
-		_, fromServer := d.run(t, d.server, get)
-		for range 3 {
-			if fromServer.Code == brokenOff {
-				_, fromServer = d.run(t, d.server, get)
+	before := d.seen[len(d.seen)-1].table
+	memory, table := send(d.conn, false), send(d.table, true)
+	if lost := (*recordlock.Error)(nil); errors.As(table.err, &lost) {
+		if d.lost++; d.lost > 3 {
+			t.Fatal(table.err)
+		}
+		t.Log(table.err)
+		now, err := d.table.Read(t.Context(), d.key, true)
+		must(t, err)
+		d.seen = append(d.seen, pair{d.memory.Put(d.key, now), now})
+		return
+	}
+	if table.done && before.Version == nil && len(table.rec.Holders) == 1 { // a Take chose the first token by the time
+		if table.rec.Token < memory.rec.Token {
+			t.Errorf("%s: the token is %d, and may be below earlier ones", what, table.rec.Token)
+		}
+		same := memory.rec
+		same.Token = table.rec.Token
+		same.Holders[0].Token = same.Token
+		memory.rec = d.memory.Put(d.key, same)
+	}
+	if memory.err != nil || table.err != nil || memory.done != table.done || !reflect.DeepEqual(d.plain(memory.rec), d.plain(table.rec)) {
+		t.Errorf("%s\n%v, %v %+v\n%v, %v %+v", what, memory.done, memory.err, d.plain(memory.rec), table.done, table.err, d.plain(table.rec))
+	}
+	d.seen = append(d.seen, pair{memory.rec, table.rec})
+}
+
+// operation returns the next operation; nil if there is nothing to do.
+func (d *differential) operation(t *testing.T) (what string, send func(s recordlock.Store, table bool) stored) {
+	ctx := t.Context()
+	switch d.IntN(10) {
+	case 0, 1, 2:
+		h := d.holder()
+		h.Since = h.Touched
+		return "Take " + h.Grant, func(s recordlock.Store, _ bool) (r stored) {
+			r.rec, r.done, r.err = s.Take(ctx, d.key, h, d.modes[h.Grant])
+			return r
+		}
+	case 3, 4, 5:
+		old := pick(d, d.seen)
+		what, next := d.next(old.memory)
+		if old.memory.Version == nil || reflect.DeepEqual(next, old.memory) { // the engine sends neither
+			return "", nil
+		}
+		return "Swap: " + what, func(s recordlock.Store, table bool) (r stored) {
+			from := old.memory
+			if table {
+				from = old.table
+			}
+			r.rec, r.done, r.err = s.Swap(ctx, d.key, from, next)
+			return r
+		}
+	case 6, 7:
+		if len(d.grants) == 0 {
+			return "", nil
+		}
+		h := d.renewed()
+		return "Renew " + h.Grant, func(s recordlock.Store, _ bool) (r stored) {
+			r.rec, r.done, r.err = s.Renew(ctx, d.key, h, d.modes[h.Grant])
+			return r
+		}
+	case 8:
+		what = "another program, "
+		d.stranger(t)
+	}
+	return what + "Read", func(s recordlock.Store, _ bool) (r stored) {
+		r.rec, r.err = s.Read(ctx, d.key, true)
+		return r
+	}
+}
+
+// renewed returns a holder with a later beat, an earlier one, or another token.
+func (d *differential) renewed() recordlock.Holder {
+	h, now := pick(d, d.grants), d.seen[len(d.seen)-1].memory
+	if len(now.Holders) > 0 && d.IntN(4) > 0 {
+		h = pick(d, now.Holders)
+		h.Touched = time.Now().Round(0)
+		if d.IntN(4) == 0 {
+			h.Beat = beatOf(1)
+		} else {
+			if d.mode != dynamolock.FailClosed && d.IntN(4) == 0 {
+				h.Token++
+			}
+			d.beats++
+			h.Beat = beatOf(d.beats)
+		}
+	}
+	if h.Token == 0 && d.mode != dynamolock.FailClosed { // a holder has a token
+		h.Token = 1
+	}
+	return h
+}
+
+// next returns another record in place of an old one.
+func (d *differential) next(rec recordlock.Record) (what string, next recordlock.Record) {
+	next = rec
+	next.Holders = append([]recordlock.Holder(nil), rec.Holders...)
+	some := -1
+	if len(next.Holders) > 0 {
+		some = d.IntN(len(next.Holders))
+	}
+	switch n := d.IntN(6); {
+	case n == 0:
+		h := d.holder()
+		for rec.Holder(h.Grant) != nil {
+			h = d.holder()
+		}
+		if m := d.modes[h.Grant]; !m.Shared || m != rec.Mode {
+			next.Mode, next.Holders = m, nil
+		}
+		next.Token++
+		h.Token, next.Intent = next.Token, recordlock.Intent{}
+		next.Holders = append(next.Holders, h)
+		return "grant", next
+	case n == 1 && some >= 0:
+		next.Holders[some].Asked = true
+		return "ask", next
+	case n == 2 && some >= 0 && d.mode == dynamolock.FailOpen:
+		next.Holders[some].Broken, next.Broken = true, next.Holders[some].Token
+		return "break", next
+	case n == 3 && some >= 0:
+		next.Holders = append(next.Holders[:some], next.Holders[some+1:]...)
+		return "release", next
+	case n == 4:
+		next.Intent = recordlock.Intent{}
+		return "no intent", next
+	case d.mode == dynamolock.FailClosed && len(next.Holders) == 0:
+		return "nothing", next
+	}
+	next.Intent = d.intent()
+	return "intent", next
+}
+
+func (d *differential) intent() recordlock.Intent {
+	d.beats++
+	return recordlock.Intent{
+		Grant: strings.Repeat("I", 32), Beat: beatOf(d.beats), Mode: driver.Mode{Shared: d.IntN(2) == 0}, Lease: time.Minute, Poll: time.Second,
+	}
+}
+
+// stranger deletes the item, or writes it as the npm client does.
+func (d *differential) stranger(t *testing.T) {
+	if d.IntN(2) == 0 {
+		d.remove(t)
+		return
+	}
+	item := attributeMap{
+		"owner": text("node"), "guid": keyValue(types.ScalarAttributeTypeB, strings.Repeat(string(rune('a'+d.IntN(26))), 64)),
+	}
+	for name, v := range d.item {
+		item[name] = v
+	}
+	if d.mode != dynamolock.FailClosed {
+		item["fencingToken"] = keyValue(types.ScalarAttributeTypeN, strconv.Itoa(1+d.IntN(5)))
+		item["leaseDurationMs"] = keyValue(types.ScalarAttributeTypeN, "5000")
+	}
+	_, err := d.api.PutItem(limited(t), &dynamodb.PutItemInput{TableName: &d.name, Item: item})
+	must(t, err)
+	now, err := d.table.Read(t.Context(), d.key, true)
+	must(t, err)
+	if len(now.Holders) != 1 || now.Holders[0].Owner != "node" || now.Holders[0].Grant[0] != '-' {
+		t.Errorf("the npm client holds the key: %+v", now)
+	}
+	d.memory.Put(d.key, now)
+}
+
+// remove deletes the item.
+func (d *differential) remove(t *testing.T) {
+	d.memory.Delete(d.key)
+	_, err := d.api.DeleteItem(limited(t), &dynamodb.DeleteItemInput{TableName: &d.name, Key: d.item})
+	must(t, err)
+}
+
+// plain is the part of a record that both stores have.
+func (d *differential) plain(rec recordlock.Record) recordlock.Record {
+	if rec.Version != nil {
+		rec.Version = "some"
+	}
+	rec.Rewrite = false
+	if len(rec.Holders) == 0 {
+		rec.Holders, rec.Mode = nil, driver.Mode{}
+	}
+	rec.Holders = append([]recordlock.Holder(nil), rec.Holders...)
+	for i := range rec.Holders {
+		h := &rec.Holders[i]
+		ms := func(at time.Time) time.Time {
+			if at.IsZero() || d.mode == dynamolock.FailClosed {
+				return time.Time{}
+			}
+			return time.UnixMilli(at.UnixMilli()).UTC()
+		}
+		if h.Since, h.Touched = ms(h.Since), ms(h.Touched); len(h.Data) == 0 {
+			h.Data = nil
+		}
+	}
+	return rec
+}
+
+// race sends Takes, and then Swaps of one record, at the same time.
+func (d *differential) race(t *testing.T) {
+	for range 5 {
+		d.remove(t)
+		for _, s := range []recordlock.Store{d.conn, d.table} {
+			var takes, swaps atomic.Int32
+			var all sync.WaitGroup
+			count := func(n *atomic.Int32, write func() (recordlock.Record, bool, error)) {
+				all.Go(func() {
+					if _, done, err := write(); err != nil || done {
+						n.Add(1)
+					}
+				})
+			}
+			for range 8 {
+				h := d.holder()
+				count(&takes, func() (recordlock.Record, bool, error) { return s.Take(t.Context(), d.key, h, driver.Mode{}) })
+			}
+			all.Wait()
+			rec, err := s.Read(t.Context(), d.key, true)
+			must(t, err)
+			for range 8 {
+				_, next := d.next(rec)
+				if next.Intent = d.intent(); len(next.Holders) == 0 {
+					next.Holders = rec.Holders
+				}
+				count(&swaps, func() (recordlock.Record, bool, error) { return s.Swap(t.Context(), d.key, rec, next) })
+			}
+			all.Wait()
+			if a, b := takes.Load(), swaps.Load(); a != 1 || b != 1 {
+				t.Fatalf("%T: %d Takes and %d Swaps of one record were carried out", s, a, b)
 			}
 		}
-		_, fromFake := d.run(t, d.fake, get)
-		d.compare(t, op, "the item afterwards", fromServer, fromFake)
 	}
-}
-
-// brokenOff is the code of a reply that was cut short with its connection: the outcome of
-// the operation is unknown.
-const brokenOff = "broken off"
-
-// follow copies the server's items to the fake.
-func (d *differential) follow(t *testing.T, op operation) {
-	t.Helper()
-	for _, ref := range op.touched {
-		out, err := d.server.GetItem(limited(t), &dynamodb.GetItemInput{TableName: &ref.table, Key: ref.key, ConsistentRead: aws.Bool(true)})
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case out.Item == nil:
-			d.db.RemoveItem(ref.table, ref.key)
-		default:
-			d.db.SetItem(ref.table, out.Item)
-		}
-	}
-}
-
-// compare fails the test unless the replies agree. The fake may report an operation as
-// unsupported where the server finds an error.
-func (d *differential) compare(t *testing.T, op operation, what string, server, fake dynamoOutcome) {
-	t.Helper()
-	if fake.Code == unsupported && server.Code == "ValidationException" {
-		return
-	}
-	s, f := toJSON(t, server), toJSON(t, fake)
-	if s != f {
-		t.Fatalf("%s differs\n%T %s\nserver: %s\n  %s\nfake:   %s\n  %s",
-			what, op.input, toJSON(t, wire(op.input)), s, server.message, f, fake.message)
-	}
-}
-
-// A dynamoOutcome is the comparable part of a reply.
-type dynamoOutcome struct {
-	Code           string // of the error, empty without one
-	Item           any
-	Items          any
-	Last           any
-	Count, Scanned int32
-	Units          float64
-	Reasons        []any
-	message        string
-}
-
-// run does one operation on one side.
-func (d *differential) run(t *testing.T, api dynamoAPI, input any) (name string, o dynamoOutcome) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	name = strings.TrimSuffix(reflect.TypeOf(input).Elem().Name(), "Input")
-	var err error
-	switch in := input.(type) {
-	case *dynamodb.UpdateItemInput:
-		var out *dynamodb.UpdateItemOutput
-		if out, err = api.UpdateItem(ctx, in); err == nil {
-			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
-		}
-	case *dynamodb.DeleteItemInput:
-		var out *dynamodb.DeleteItemOutput
-		if out, err = api.DeleteItem(ctx, in); err == nil {
-			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
-		}
-	case *dynamodb.GetItemInput:
-		var out *dynamodb.GetItemOutput
-		if out, err = api.GetItem(ctx, in); err == nil {
-			o = dynamoOutcome{Item: wire(out.Item), Units: capacity(out.ConsumedCapacity)}
-		}
-	case *dynamodb.QueryInput:
-		var out *dynamodb.QueryOutput
-		if out, err = api.Query(ctx, in); err == nil {
-			o = dynamoOutcome{Items: wire(out.Items), Last: wire(out.LastEvaluatedKey), Count: out.Count, Scanned: out.ScannedCount}
-		}
-	case *dynamodb.ScanInput:
-		err = d.scanAll(ctx, api, in, &o)
-	case *dynamodb.TransactWriteItemsInput:
-		fresh := *in // the SDK writes a token into it
-		_, err = api.TransactWriteItems(ctx, &fresh)
-	case *dynamodb.CreateTableInput:
-		var out *dynamodb.CreateTableOutput
-		if out, err = api.CreateTable(ctx, in); err == nil {
-			o.Item = described(out.TableDescription)
-		}
-	case *dynamodb.DescribeTableInput:
-		var out *dynamodb.DescribeTableOutput
-		if out, err = api.DescribeTable(ctx, in); err == nil {
-			o.Item = described(out.Table)
-		}
-	case *dynamodb.UpdateTimeToLiveInput:
-		_, err = api.UpdateTimeToLive(ctx, in)
-	case *dynamodb.DescribeTimeToLiveInput:
-		var out *dynamodb.DescribeTimeToLiveOutput
-		if out, err = api.DescribeTimeToLive(ctx, in); err == nil {
-			// A server may stay in ENABLING for as long as it likes.
-			o.Item = wire(out.TimeToLiveDescription.AttributeName)
-		}
-	default:
-		t.Fatalf("unknown operation %T", input)
-	}
-	if err != nil {
-		o = failure(t, err)
-	}
-	if !d.strict {
-		o.Units = 0
-	}
-	return name, o
-}
-
-// scanAll reads all pages: their order is the server's own.
-func (d *differential) scanAll(ctx context.Context, api dynamoAPI, in *dynamodb.ScanInput, o *dynamoOutcome) error {
-	page := *in
-	var items []attributeMap
-	for {
-		out, err := api.Scan(ctx, &page)
-		if err != nil {
-			return err
-		}
-		if in.Limit != nil && out.ScannedCount > *in.Limit {
-			return fmt.Errorf("a page of %d items, limit %d", out.ScannedCount, *in.Limit)
-		}
-		items = append(items, out.Items...)
-		o.Count += out.Count
-		o.Scanned += out.ScannedCount
-		if page.ExclusiveStartKey = out.LastEvaluatedKey; len(page.ExclusiveStartKey) == 0 {
-			o.Items = sorted(wire(items))
-			return nil
-		}
-	}
-}
-
-// unsupported is the code of an operation that the fake does not support.
-const unsupported = "unsupported"
-
-// failure is the outcome of an error. An error that the API does not have is a fault of
-// the test or of the fake.
-func failure(t *testing.T, err error) dynamoOutcome {
-	t.Helper()
-	var api smithy.APIError
-	var params smithy.InvalidParamsError
-	switch {
-	case errors.As(err, &api):
-	case strings.Contains(err.Error(), net.ErrClosed.Error()):
-		return dynamoOutcome{Code: brokenOff, message: err.Error()}
-	case errors.Is(err, dynamofake.ErrUnsupported):
-		return dynamoOutcome{Code: unsupported, message: err.Error()}
-	case errors.As(err, &params):
-		return dynamoOutcome{Code: "InvalidParamsError", message: err.Error()}
-	default:
-		t.Fatal(err)
-	}
-	o := dynamoOutcome{Code: api.ErrorCode(), message: err.Error()}
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
-		o.Item = wire(failed.Item)
-	}
-	var cancelled *types.TransactionCanceledException
-	if errors.As(err, &cancelled) {
-		for _, r := range cancelled.CancellationReasons {
-			o.Reasons = append(o.Reasons, aws.ToString(r.Code), wire(r.Item))
-		}
-	}
-	return o
-}
-
-func capacity(c *types.ConsumedCapacity) float64 {
-	if c == nil {
-		return -1
-	}
-	return aws.ToFloat64(c.CapacityUnits)
-}
-
-func toJSON(t *testing.T, v any) string {
-	t.Helper()
-	out, err := json.Marshal(v)
-	must(t, err)
-	return string(out)
 }

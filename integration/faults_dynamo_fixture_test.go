@@ -97,7 +97,7 @@ func (d *dynamo) item(t *testing.T, key string) attributeMap {
 func (d *dynamo) isReleased(t *testing.T, key string) {
 	t.Helper()
 	if item := d.item(t, key); wholeNumber(item["leaseDurationMs"]) != 1 {
-		t.Errorf("the item of %q is held: %v", key, wire(item))
+		t.Errorf("the item of %q is held: %v", key, item)
 	}
 }
 

@@ -156,7 +156,7 @@ peers() { with_peers gotest -run 'TestInterop' ./integration; }
 # dynalite.
 on_moto() {
 	HOLDFAST_DYNAMODB=moto HOLDFAST_OPERATIONS=800 with_peers gotest ./integration \
-		-run 'TestConformance/dynamodb|TestDynamoConditionCheck|TestDynamoDifferential$|TestDynamoTimeToLive|TestMotoDeviates' \
+		-run 'TestConformance/dynamodb|TestDynamoConditionCheck|TestDynamoDifferential$' \
 		-skip 'TestConformance/dynamodb/(Fail|G8_|G9_|G12_|G15_|G18_)'
 }
 

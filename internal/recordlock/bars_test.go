@@ -19,10 +19,13 @@ import (
 
 var throttled = &recordlock.Error{Class: recordlock.NotDone, Err: errors.New("throttled")}
 
-// bubble runs a test in virtual time, on a store with leases.
+// bubble runs a test in virtual time.
 func bubble(t *testing.T, m mode, run func(t *testing.T, h *harness)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { run(t, newHarness(m)) })
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(20 * time.Minute) }) // requests in flight arrive
+		run(t, newHarness(m))
+	})
 }
 
 func (c *client) hold(t testing.TB, key string, opts ...holdfast.Option) *holdfast.Lock {

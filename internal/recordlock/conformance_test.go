@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ import (
 
 func init() { strict.On() }
 
-const lease, poll = 20 * time.Second, time.Second
+const lease, poll, margin = 20 * time.Second, time.Second, 100 * time.Millisecond
 
 // A mode is a kind of store and of leases.
 type mode struct {
@@ -67,6 +68,7 @@ type harness struct {
 	store   *memstore.Store
 	opts    recordlock.Options
 	onEvent func(holdfast.Event)
+	logger  *slog.Logger
 }
 
 func newHarness(m mode) *harness {
@@ -93,14 +95,28 @@ type client struct {
 
 // open returns a client. The caller closes it.
 func (h *harness) open(t testing.TB, owner string, onEvent func(holdfast.Event)) *client {
+	clk := &drivertest.Clock{}
+	c := h.openWith(t, owner, onEvent, clk, nil)
+	c.clock = clk
+	return c
+}
+
+// openWith is open with another clock and, unless wrap is nil, another store.
+func (h *harness) openWith(
+	t testing.TB, owner string, onEvent func(holdfast.Event), clk driver.Clock, wrap func(recordlock.Store) recordlock.Store,
+) *client {
 	t.Helper()
-	c := &client{conn: h.store.Conn(), clock: &drivertest.Clock{}}
+	c, o := &client{conn: h.store.Conn()}, h.opts
 	var err error
 	c.Client, err = holdfast.New(driver.Config{
-		Owner: owner, Margin: 100 * time.Millisecond, AnyKey: true, Clock: c.clock, Lease: func() time.Duration { return h.opts.Lease },
+		Owner: owner, Margin: margin, AnyKey: true, Clock: clk, Logger: h.logger, Lease: func() time.Duration { return o.Lease },
 	}, onEvent, func(host driver.Host) (driver.Driver, error) {
 		host.SetConnected(true)
-		c.engine = recordlock.New(host, c.conn, h.opts)
+		var store recordlock.Store = c.conn
+		if wrap != nil {
+			store = wrap(store)
+		}
+		c.engine = recordlock.New(host, store, o)
 		return c.engine, nil
 	})
 	if err != nil {
@@ -113,12 +129,23 @@ func (h *harness) open(t testing.TB, owner string, onEvent func(holdfast.Event))
 func (h *harness) client(t testing.TB) *client {
 	t.Helper()
 	c := h.open(t, "", h.onEvent)
-	t.Cleanup(func() {
-		c.conn.SetFault(nil)
-		c.conn.Heal()
-		_ = c.Close(context.Background())
-	})
+	t.Cleanup(c.end)
 	return c
+}
+
+// openOn is client with another clock and, unless wrap is nil, another store.
+func (h *harness) openOn(t testing.TB, clk driver.Clock, wrap func(recordlock.Store) recordlock.Store) *client {
+	t.Helper()
+	c := h.openWith(t, "", h.onEvent, clk, wrap)
+	t.Cleanup(c.end)
+	return c
+}
+
+// end closes a client that can reach its store.
+func (c *client) end() {
+	c.conn.SetFault(nil)
+	c.conn.Heal()
+	_ = c.Close(context.Background())
 }
 
 // NewClient implements locktest.Harness.
@@ -151,7 +178,7 @@ func fates(next func() locktest.Fate) func(memstore.Op) memstore.Fault {
 		case locktest.LostReply:
 			return memstore.Fault{LoseReply: true}
 		case locktest.LateRequest:
-			return memstore.Fault{Late: lease / 2, Err: io.ErrUnexpectedEOF}
+			return memstore.Fault{Late: lease / 2, LoseReply: true, Err: io.ErrUnexpectedEOF}
 		case locktest.LateReply:
 			return memstore.Fault{Delay: lease / 100}
 		}

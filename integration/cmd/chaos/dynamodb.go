@@ -26,15 +26,10 @@ const (
 )
 
 // openDynamo opens a client of DynamoDB, in a client process.
-func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
-	return openTable(ctx, config, dynamoserver.At(config.Login.Endpoint).Client())
-}
-
-// openTable opens a client of a DynamoDB.
 //
 // TrustLocalTime stays off: it is safe only while the clocks of all machines agree, and here they are set.
-func openTable(ctx context.Context, config clientConfig, with dynamolock.API) (locker, error) {
-	api := described{with, config.Login.TTL}
+func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
+	api := described{dynamoserver.At(config.Login.Endpoint).Client(), config.Login.TTL}
 	if config.Sabotage == blindToTTL {
 		api.attribute = ""
 	}

@@ -267,11 +267,7 @@ func purposeOf(r faulthttp.Request) string {
 	}
 	var in struct{ UpdateExpression string }
 	_ = json.Unmarshal(r.Body, &in) // an unreadable request has none of these purposes
-	return purposeOfUpdate(in.UpdateExpression)
-}
-
-func purposeOfUpdate(expression string) string {
-	switch {
+	switch expression := in.UpdateExpression; {
 	case strings.Contains(expression, "#fencingToken = "):
 		return aGrant
 	case strings.Contains(expression, "#holdfastHolders = "): // without a new token: a holder leaves a shared key

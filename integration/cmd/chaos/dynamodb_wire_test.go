@@ -37,7 +37,7 @@ const (
 	atTheEnd
 )
 
-// strikes are what the faults do to one request, on a wire and in a simulation.
+// strikes are the effects of the faults on one request.
 var strikes = func() []strike {
 	reset, eof, quiet := pick{count: 1, seen: faulthttp.Reset}, pick{count: 1, seen: faulthttp.EOF}, pick{count: 1, seen: faulthttp.Silence}
 	return []strike{

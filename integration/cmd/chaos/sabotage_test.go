@@ -37,7 +37,6 @@ const (
 // Engines of simulations.
 var (
 	anyEngine     = []string{"zookeeper", "dynamodb"}
-	onlyTTL       = []string{"ttl"}
 	onlyZooKeeper = []string{"zookeeper"}
 )
 
@@ -50,7 +49,7 @@ var sabotages = []faulty{
 	{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderKilled}, 1, 2, 45 * time.Second, inLongRuns, history.RuleExclusion, onlyZooKeeper},
 	// Two clients of six write a time to live, and the others must remove it. An item that is deleted under its holder is
 	// given to another, or its holder or an observer misses it first.
-	{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 4, 20 * time.Second, inLongRuns, history.RuleExclusion + ", " + history.RuleCause + " or " + history.RuleObserve, onlyTTL},
+	{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 4, 20 * time.Second, inLongRuns, history.RuleExclusion + ", " + history.RuleCause + " or " + history.RuleObserve, nil},
 	{leadsOn, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, simulatedOnly, history.RuleExclusion, anyEngine},
 	// Keys that several hold. One beside a few locks is enough.
 	{hidesSharing, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, simulatedOnly, history.RuleExclusion, anyEngine},

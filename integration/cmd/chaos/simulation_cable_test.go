@@ -2,100 +2,127 @@ package main
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"sync/atomic"
+	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go"
-
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
-// tableCable is the network of one process, over the line of its slot. It is a dynamolock.API.
-type tableCable struct {
-	line    *tableLine
+// recordCable is the network of one process, over the line of its slot. It is the store of the process.
+type recordCable struct {
+	line    *recordLine
 	gate    gate
 	severed atomic.Bool
 }
 
-func newTableCable(line *tableLine) *tableCable { return &tableCable{line: line} }
-
-func (c *tableCable) open(ctx context.Context, config clientConfig) (locker, error) {
-	return openTable(ctx, config, c)
+// open opens a client with the times that [dynamolock.Options] have by default.
+func (c *recordCable) open(ctx context.Context, config clientConfig) (locker, error) {
+	lease := config.Login.Lease
+	o := recordlock.Options{
+		Lease: lease, Heartbeat: lease / 4, Poll: dynamoPoll, Timeout: lease / 6, RetryDelay: max(lease/200, 10*time.Millisecond), Late: lease,
+	}
+	if config.Login.Mode != dynamolock.FailOpen {
+		o.NeverExpires, o.Late = true, 15*time.Minute
+	}
+	client, err := holdfast.New(driver.Config{
+		Owner: config.Owner, AnyKey: true, Clock: clock.From(ctx), Lease: func() time.Duration { return lease },
+	}, nil, func(host driver.Host) (driver.Driver, error) {
+		host.SetConnected(true)
+		return recordlock.New(host, c, o), nil
+	})
+	if err != nil {
+		return locker{}, err
+	}
+	return locker{Client: client, breakNow: func(ctx context.Context, info holdfast.Info) error {
+		return client.Break(recordlock.AtOnce(ctx), info)
+	}}, nil
 }
 
-func (c *tableCable) hold()    { c.gate.close() }
-func (c *tableCable) release() { c.gate.open() }
+func (c *recordCable) hold()    { c.gate.close() }
+func (c *recordCable) release() { c.gate.open() }
 
-func (c *tableCable) sever() {
+func (c *recordCable) sever() {
 	c.severed.Store(true)
 	c.gate.open()
 }
 
-// over sends a request over a cable: not before a pause of the process is over, and what comes of it is not seen before,
-// either. What was sent arrives meanwhile.
-func over[In, Out any](
-	ctx context.Context, c *tableCable, name string, in In, opts []func(*dynamodb.Options),
-	send func(context.Context, In, ...func(*dynamodb.Options)) (*Out, error),
-) (*Out, error) {
+// over sends a request after a pause of the process, and returns its answer after a pause. A request that was sent before the pause
+// arrives meanwhile.
+func (c *recordCable) over(ctx context.Context, send func(context.Context) error) error {
 	c.gate.pass()
-	failed := func(err error) error {
-		return &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: name, Err: err}
-	}
 	if c.severed.Load() {
 		<-ctx.Done()
-		return nil, failed(&smithy.CanceledError{Err: ctx.Err()})
+		return &recordlock.Error{Class: recordlock.Unknown, Err: ctx.Err()}
 	}
 	c.line.requests.count()
 	connection := c.line.connection()
 	attempt, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(connection, cancel)()
-	out, err := send(attempt, in, opts...)
+	err := send(attempt)
 	c.gate.pass()
-	if err != nil && connection.Err() != nil && ctx.Err() == nil {
-		err = failed(dynamofake.Reset())
+	return err
+}
+
+func (c *recordCable) CheckKey(key string) error { return c.line.conn.CheckKey(key) }
+
+func (c *recordCable) Read(ctx context.Context, key string, fresh bool) (now recordlock.Record, err error) {
+	err = c.over(ctx, func(ctx context.Context) (err error) {
+		now, err = c.line.conn.Read(ctx, key, fresh)
+		return err
+	})
+	return now, err
+}
+
+func (c *recordCable) Take(
+	ctx context.Context, key string, h recordlock.Holder, m driver.Mode,
+) (now recordlock.Record, done bool, err error) {
+	err = c.over(ctx, func(ctx context.Context) (err error) {
+		now, done, err = c.line.conn.Take(ctx, key, h, m)
+		return err
+	})
+	return now, done, err
+}
+
+func (c *recordCable) Swap(ctx context.Context, key string, old, next recordlock.Record) (now recordlock.Record, done bool, err error) {
+	err = c.over(ctx, func(ctx context.Context) (err error) {
+		now, done, err = c.line.conn.Swap(ctx, key, old, next)
+		return err
+	})
+	return now, done, err
+}
+
+func (c *recordCable) Renew(
+	ctx context.Context, key string, h recordlock.Holder, m driver.Mode,
+) (now recordlock.Record, done bool, err error) {
+	err = c.over(ctx, func(ctx context.Context) (err error) {
+		now, done, err = c.line.conn.Renew(ctx, key, h, m)
+		return err
+	})
+	return now, done, err
+}
+
+func (c *recordCable) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Keyed, error] {
+	return func(yield func(recordlock.Keyed, error) bool) {
+		errStopped := errors.New("stopped")
+		err := c.over(ctx, func(ctx context.Context) error {
+			for k, err := range c.line.conn.List(ctx, prefix) {
+				if err != nil {
+					return err
+				} else if !yield(k, nil) {
+					return errStopped
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(recordlock.Keyed{}, err)
+		}
 	}
-	return out, err
-}
-
-func (c *tableCable) UpdateItem(
-	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.UpdateItemOutput, error) {
-	return over(ctx, c, "UpdateItem", in, opts, c.line.client.UpdateItem)
-}
-
-func (c *tableCable) GetItem(
-	ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.GetItemOutput, error) {
-	return over(ctx, c, "GetItem", in, opts, c.line.client.GetItem)
-}
-
-func (c *tableCable) DeleteItem(
-	ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.DeleteItemOutput, error) {
-	return over(ctx, c, "DeleteItem", in, opts, c.line.client.DeleteItem)
-}
-
-func (c *tableCable) Query(
-	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.QueryOutput, error) {
-	return over(ctx, c, "Query", in, opts, c.line.client.Query)
-}
-
-func (c *tableCable) Scan(
-	ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.ScanOutput, error) {
-	return over(ctx, c, "Scan", in, opts, c.line.client.Scan)
-}
-
-func (c *tableCable) DescribeTable(
-	ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.DescribeTableOutput, error) {
-	return over(ctx, c, "DescribeTable", in, opts, c.line.client.DescribeTable)
-}
-
-func (c *tableCable) DescribeTimeToLive(
-	ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.DescribeTimeToLiveOutput, error) {
-	return over(ctx, c, "DescribeTimeToLive", in, opts, c.line.client.DescribeTimeToLive)
 }

@@ -6,101 +6,99 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// simulatedTable is the name of the table of each simulation.
-const simulatedTable = "locks"
-
-// simulatedLatency is the least time of a request there and back, from the seed: the longer it is, the more happens meanwhile.
+// simulatedLatency is the least time of a request there and back, from the seed. More happens during a longer request.
 func simulatedLatency(seed uint64) time.Duration { return time.Millisecond << (seed % 6) }
 
-// operatorLine is the endpoint of the operator, whom only faults of the server affect.
+// operatorLine is the endpoint of the operator. Only faults of the server affect it.
 const operatorLine = "operator"
 
-// tableStage is a DynamoDB in the test's process and in virtual time, and a line to it for each slot.
-type tableStage struct {
-	db     *dynamofake.DB
-	lines  map[string]*tableLine // by the endpoint of their logins
-	reaper *reaper               // nil: nothing expires
-	mode   dynamolock.Mode
+// recordStage is a store of records in virtual time, and a line to it for each slot. dynamolock's state machine runs on it; the
+// differential test compares the store with DynamoDB.
+type recordStage struct {
+	store   *memstore.Store
+	lines   map[string]*recordLine // by the endpoint of their logins
+	expires bool                   // the store deletes records
+	mode    dynamolock.Mode
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 }
 
-func startSimulatedDynamo(ctx context.Context, c casting) (simulatedStage, error) {
-	return startTable(ctx, c)
+func startSimulatedDynamo(_ context.Context, c casting) (simulatedStage, error) {
+	return startRecords(c), nil
 }
 
-// startSimulatedTTL is startSimulatedDynamo with a reaper, as startTTL is startDynamo.
+// startSimulatedTTL starts a store that deletes records which have not changed for some time, held or not. For every second seed it
+// also forgets free records soon.
 func startSimulatedTTL(ctx context.Context, c casting) (simulatedStage, error) {
-	s, err := startTable(ctx, c)
-	if err == nil {
-		s.reaper = startReaper(s.db.Client(), simulatedTable)
+	s := startRecords(c)
+	s.expires = true
+	free := ttlPatience
+	if c.Seed%2 == 0 {
+		free = dynamoLease / 8
 	}
-	return s, err
-}
-
-// startSimulatedClosed is startSimulatedDynamo for clients whose locks do not expire.
-func startSimulatedClosed(ctx context.Context, c casting) (simulatedStage, error) {
-	s, err := startTable(ctx, c)
-	if err == nil {
-		s.mode = dynamolock.FailClosedFenced
-	}
-	return s, err
-}
-
-func startTable(ctx context.Context, c casting) (*tableStage, error) {
-	s := &tableStage{db: dynamofake.New(), lines: map[string]*tableLine{}}
-	s.db.Latency, s.db.Lag = simulatedLatency(c.Seed), 100*time.Millisecond
-	if err := dynamolock.CreateTable(ctx, s.db.Client(), &dynamolock.Options{Table: simulatedTable}); err != nil {
-		return nil, err
-	}
-	s.lines[operatorLine] = newTableLine("operator", s.db)
-	for slot := range c.Slots {
-		s.lines[strconv.Itoa(slot)] = newTableLine(fmt.Sprintf("client %d", slot), s.db)
-	}
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.done.Go(func() {
+		for sleep(ctx, dynamoLease/8) {
+			s.store.Expire(free, ttlPatience)
+		}
+	})
 	return s, nil
 }
 
-// deck is that of dynamoStage.
-func (s *tableStage) deck() []nemesis.Kind {
-	deck := slices.Clone(dynamoDeck)
-	if s.reaper == nil {
-		deck = append(deck, nemesis.ClockJump) // see there
-	}
-	return append(deck, nemesis.ServerPaused)
+// startSimulatedClosed is startSimulatedDynamo for clients whose locks do not expire.
+func startSimulatedClosed(_ context.Context, c casting) (simulatedStage, error) {
+	s := startRecords(c)
+	s.mode = dynamolock.FailClosedFenced
+	return s, nil
 }
 
-func (s *tableStage) servers() int { return 1 }
-
-func (s *tableStage) login(slot int) login {
-	l := s.loginOver(strconv.Itoa(slot))
-	if s.reaper != nil && slot%3 == 0 {
-		l.Expiry = ttlAttribute
+func startRecords(c casting) *recordStage {
+	s := &recordStage{
+		store: &memstore.Store{Latency: simulatedLatency(c.Seed), Lag: 100 * time.Millisecond},
+		lines: map[string]*recordLine{}, stop: func() {},
 	}
-	return l
+	s.lines[operatorLine] = newRecordLine("operator", s.store)
+	for slot := range c.Slots {
+		s.lines[strconv.Itoa(slot)] = newRecordLine(fmt.Sprintf("client %d", slot), s.store)
+	}
+	return s
 }
 
-func (s *tableStage) direct() login { return s.loginOver(operatorLine) }
-
-func (s *tableStage) loginOver(endpoint string) login {
-	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: simulatedTable, Lease: dynamoLease, Mode: s.mode}
-	if s.reaper != nil {
-		l.TTL = ttlAttribute
+// deck has no duplicated requests where leases never expire: the SDK's retries are off, and a copy of an acquisition that was
+// answered would hold its key for ever.
+func (s *recordStage) deck() []nemesis.Kind {
+	deck := append(slices.Clone(dynamoDeck), nemesis.ClockJump, nemesis.ServerPaused)
+	if s.mode == dynamolock.FailOpen {
+		deck = append(deck, nemesis.Duplicated)
 	}
-	return l
+	return deck
 }
 
-func (s *tableStage) plug(l login) cable { return newTableCable(s.lines[l.Endpoint]) }
+func (s *recordStage) servers() int { return 1 }
 
-func (s *tableStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
+func (s *recordStage) login(slot int) login { return s.loginOver(strconv.Itoa(slot)) }
+
+func (s *recordStage) direct() login { return s.loginOver(operatorLine) }
+
+func (s *recordStage) loginOver(endpoint string) login {
+	return login{Engine: "dynamodb", Endpoint: endpoint, Lease: dynamoLease, Mode: s.mode}
+}
+
+func (s *recordStage) plug(l login) cable { return &recordCable{line: s.lines[l.Endpoint]} }
+
+func (s *recordStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
 	if f.Kind != nemesis.ServerPaused {
 		return s.lines[strconv.Itoa(f.Client)].strike(f)
 	}
-	// All that arrives waits for the server.
+	// All requests wait for the server.
 	var ends []func(context.Context) error
 	for _, line := range s.lines {
 		ends = append(ends, line.afflict(stalled(f.For)))
@@ -113,21 +111,23 @@ func (s *tableStage) strike(_ context.Context, f nemesis.Fault) (string, func(co
 	}, nil
 }
 
-func (s *tableStage) heal(context.Context) error {
+func (s *recordStage) heal(context.Context) error {
 	for _, line := range s.lines {
 		line.heal()
 	}
 	return nil
 }
 
-// keeps looks at locks that exclude all others: of those who share a key, an item may name one that has left.
-func (s *tableStage) keeps(key string, token uint64) bool {
-	item := s.db.Item(simulatedTable, itemKey(key))
-	_, shared := item["holdfastHolders"]
-	return !shared && attribute(item, "fencingToken") == strconv.FormatUint(token, 10) && attribute(item, "leaseDurationMs") != "1"
+func (s *recordStage) keeps(key string, token uint64) bool {
+	for _, h := range s.store.Record(key).Holders {
+		if uint64(h.Token) == token {
+			return true
+		}
+	}
+	return false
 }
 
-func (s *tableStage) excess() error {
+func (s *recordStage) excess() error {
 	var errs []error
 	for _, line := range s.lines {
 		errs = append(errs, line.requests.excess(line.name))
@@ -135,14 +135,22 @@ func (s *tableStage) excess() error {
 	return errors.Join(errs...)
 }
 
-func (s *tableStage) stall() time.Duration { return 0 }
+func (s *recordStage) stall() time.Duration { return 0 }
 
-func (s *tableStage) residue(_ context.Context, keys []string) (left, diverged []string, err error) {
-	return leftItems(s.db.Items(simulatedTable), keys, s.reaper != nil), nil, nil
+func (s *recordStage) residue(_ context.Context, keys []string) (left, diverged []string, err error) {
+	for _, key := range keys {
+		rec := s.store.Record(key)
+		for _, h := range rec.Holders {
+			left = append(left, fmt.Sprintf("%s: held by %s with token %d", key, h.Owner, h.Token))
+		}
+		if rec.Version == nil && !s.expires {
+			left = append(left, key+": no record, so the next token need not be greater")
+		}
+	}
+	return left, nil, nil
 }
 
-func (s *tableStage) close() {
-	if s.reaper != nil {
-		s.reaper.stop()
-	}
+func (s *recordStage) close() {
+	s.stop()
+	s.done.Wait()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -9,51 +10,48 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
+	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// tableLine is the simulated network between one slot and DynamoDB: what wire is to a real one.
-type tableLine struct {
+// recordLine is the simulated network between one slot and the store. A wire is the same for DynamoDB.
+type recordLine struct {
 	name    string
-	client  *dynamofake.Client
+	conn    *memstore.Conn
 	latency time.Duration
 
 	requests meter
 
 	mu       sync.Mutex
-	troubles []*tableTrouble // the newest first
-	live     context.Context // ends when all connections are reset
+	troubles []*recordTrouble // the newest first
+	live     context.Context  // ends when all connections are reset
 	reset    context.CancelFunc
 }
 
-// tableTrouble is what one fault does to a line.
-type tableTrouble struct {
-	rule  func(dynamofake.Op) (fault dynamofake.Fault, hit bool) // nil: none
-	cut   bool                                                   // what is under way is lost, too
-	reset bool                                                   // connections are reset when it begins
+// recordTrouble is what one fault does to a line.
+type recordTrouble struct {
+	rule  func(memstore.Op) (fault memstore.Fault, hit bool) // nil: none
+	cut   bool                                               // requests and answers in flight are lost, too
+	reset bool                                               // connections are reset when it begins
 }
 
-// mostTableRequests is what a client of DynamoDB may ask for within a lease.
+// mostTableRequests is the most requests of a client within a lease.
 const mostTableRequests = 1_000
 
-func newTableLine(name string, db *dynamofake.DB) *tableLine {
-	l := &tableLine{
-		name: name, client: db.Client(), latency: db.Latency,
+func newRecordLine(name string, store *memstore.Store) *recordLine {
+	l := &recordLine{
+		name: name, conn: store.Conn(), latency: store.Latency,
 		requests: meter{what: "requests", lease: dynamoLease, most: mostTableRequests},
 	}
 	l.live, l.reset = context.WithCancel(context.Background())
-	l.client.SetFault(l.fault)
+	l.conn.SetFault(l.fault)
 	return l
 }
 
-// fault is what happens to a request. Most only take their time, and so overtake each other.
-func (l *tableLine) fault(op dynamofake.Op) dynamofake.Fault {
+// fault returns the fault of a request. Without trouble, requests take different times and overtake each other.
+func (l *recordLine) fault(op memstore.Op) memstore.Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.troubles {
@@ -66,13 +64,13 @@ func (l *tableLine) fault(op dynamofake.Op) dynamofake.Fault {
 	}
 	delay := rand.N(2 * l.latency)
 	if rand.IntN(2) == 0 {
-		return dynamofake.Delay(delay)
+		return memstore.Fault{Late: delay}
 	}
-	return dynamofake.DelayReply(delay)
+	return memstore.Fault{Delay: delay}
 }
 
-func (l *tableLine) strike(f nemesis.Fault) (target string, end func(context.Context) error, err error) {
-	t, detail, err := tableTroubleOf(f.Kind, pickOf(f.Pick), f.For)
+func (l *recordLine) strike(f nemesis.Fault) (target string, end func(context.Context) error, err error) {
+	t, detail, err := recordTroubleOf(f.Kind, pickOf(f.Pick), f.For)
 	if err != nil {
 		return "", nil, err
 	}
@@ -87,7 +85,7 @@ func (l *tableLine) strike(f nemesis.Fault) (target string, end func(context.Con
 }
 
 // afflict puts a trouble in force, and returns what ends it.
-func (l *tableLine) afflict(t *tableTrouble) (end func(context.Context) error) {
+func (l *recordLine) afflict(t *recordTrouble) (end func(context.Context) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.troubles = slices.Insert(l.troubles, 0, t)
@@ -99,192 +97,179 @@ func (l *tableLine) afflict(t *tableTrouble) (end func(context.Context) error) {
 	return func(context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.troubles = slices.DeleteFunc(l.troubles, func(other *tableTrouble) bool { return other == t })
+		l.troubles = slices.DeleteFunc(l.troubles, func(other *recordTrouble) bool { return other == t })
 		l.applyLocked()
 		return nil
 	}
 }
 
-func (l *tableLine) heal() {
+func (l *recordLine) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.troubles = nil
 	l.applyLocked()
 }
 
-// confine has a trouble affect one key only, as when its partition fails, or has too much to do: the first that it meets.
-func (t *tableTrouble) confine() {
+// confine makes a trouble affect only the first key that it meets, as when one partition fails or is throttled.
+func (t *recordTrouble) confine() {
 	rule, key := t.rule, ""
-	t.rule = func(op dynamofake.Op) (dynamofake.Fault, bool) {
-		asked := keyOfOp(op)
+	t.rule = func(op memstore.Op) (memstore.Fault, bool) {
 		if key == "" {
-			key = asked
+			key = op.Key
 		}
-		if asked == "" || asked != key {
-			return dynamofake.Fault{}, false
+		if op.Key == "" || op.Key != key {
+			return memstore.Fault{}, false
 		}
 		return rule(op)
 	}
 }
 
 // applyLocked cuts the line if any trouble does.
-func (l *tableLine) applyLocked() {
-	if slices.ContainsFunc(l.troubles, func(t *tableTrouble) bool { return t.cut }) {
-		l.client.Cut()
+func (l *recordLine) applyLocked() {
+	if slices.ContainsFunc(l.troubles, func(t *recordTrouble) bool { return t.cut }) {
+		l.conn.Cut()
 	} else {
-		l.client.Heal()
+		l.conn.Heal()
 	}
 }
 
-// connection ends when the connections of now are reset.
-func (l *tableLine) connection() context.Context {
+// connection returns a context that ends when the present connections are reset.
+func (l *recordLine) connection() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.live
 }
 
 // always is a rule for all requests.
-func always(fault dynamofake.Fault) *tableTrouble {
-	return &tableTrouble{rule: func(dynamofake.Op) (dynamofake.Fault, bool) { return fault, true }}
+func always(fault memstore.Fault) *recordTrouble {
+	return &recordTrouble{rule: func(memstore.Op) (memstore.Fault, bool) { return fault, true }}
 }
 
 // stalled holds all requests in flight until the trouble has ended, after d.
-func stalled(d time.Duration) *tableTrouble {
+func stalled(d time.Duration) *recordTrouble {
 	until := time.Now().Add(d)
-	return &tableTrouble{rule: func(dynamofake.Op) (dynamofake.Fault, bool) {
-		return dynamofake.Delay(max(0, time.Until(until))), true
+	return &recordTrouble{rule: func(memstore.Op) (memstore.Fault, bool) {
+		return memstore.Fault{Late: max(0, time.Until(until))}, true
 	}}
 }
 
 // fadingLine first delays replies, and then loses requests: see fading.
-func fadingLine() *tableTrouble {
+func fadingLine() *recordTrouble {
 	began := time.Now()
-	return &tableTrouble{rule: func(dynamofake.Op) (dynamofake.Fault, bool) {
+	return &recordTrouble{rule: func(memstore.Op) (memstore.Fault, bool) {
 		if time.Since(began) < fade {
-			return dynamofake.DelayReply(slow), true
+			return memstore.Fault{Delay: slow}, true
 		}
-		return dynamofake.Drop(), true
+		return memstore.Fault{Lose: true}, true
 	}}
 }
 
-// refusing refuses all new connections. Unless they are reset, a request or two still use one that was there before, and
-// are lost.
-func refusing(reset bool) *tableTrouble {
+// refusing refuses all new connections. Unless the connections are reset, up to two requests still use an old connection, and are lost.
+func refusing(reset bool) *recordTrouble {
 	left := 0
 	if !reset {
 		left = 2
 	}
-	return &tableTrouble{reset: reset, rule: func(dynamofake.Op) (dynamofake.Fault, bool) {
+	refused := &recordlock.Error{Class: recordlock.NotDone, Err: errors.New("connection refused")}
+	return &recordTrouble{reset: reset, rule: func(memstore.Op) (memstore.Fault, bool) {
 		if left > 0 { // rules run under the line's mutex
 			left--
-			return dynamofake.Drop(), true
+			return memstore.Fault{Lose: true}, true
 		}
-		return dynamofake.Refuse(), true
+		return memstore.Fault{Err: refused}, true
 	}}
 }
 
-// tableTroubleOf is what troubleOf is for a wire, for as long as the fault lasts.
-func tableTroubleOf(kind nemesis.Kind, p pick, lasts time.Duration) (t *tableTrouble, detail string, err error) {
+var (
+	errThrottled = &recordlock.Error{Class: recordlock.Throttled, Err: errors.New("throttled")}
+	errServer    = errors.New("internal server error")
+	errReset     = errors.New("connection reset")
+)
+
+// recordTroubleOf is what troubleOf is for a wire, for as long as the fault lasts.
+func recordTroubleOf(kind nemesis.Kind, p pick, lasts time.Duration) (t *recordTrouble, detail string, err error) {
 	until := time.Now().Add(lasts)
 	switch kind {
 	case nemesis.LostReply:
-		return p.someOps(func() dynamofake.Fault { return dynamofake.LoseReply(seenBy(p)) }), p.String(), nil
+		return p.someOps(func() memstore.Fault { return memstore.Fault{LoseReply: true, Err: seenBy(p)} }), p.String(), nil
 	case nemesis.LostRequest:
-		return p.someOps(func() dynamofake.Fault { return lost(seenBy(p)) }), p.String(), nil
+		return p.someOps(func() memstore.Fault { return memstore.Fault{Lose: true, Err: seenBy(p)} }), p.String(), nil
 	case nemesis.LateRequest:
-		return p.someOps(func() dynamofake.Fault {
-			return dynamofake.DeliverLate(max(0, time.Until(until)), seenBy(p))
+		return p.someOps(func() memstore.Fault {
+			return memstore.Fault{Late: max(0, time.Until(until)), LoseReply: true, Err: seenBy(p)}
 		}), p.String(), nil
+	case nemesis.Duplicated:
+		return p.someOps(func() memstore.Fault { return memstore.Fault{Copy: rand.N(lasts)} }), p.String(), nil
 	case nemesis.Cut:
 		return refusing(p.notice), map[bool]string{true: "reset", false: "silent"}[p.notice], nil
 	case nemesis.BlackHole:
 		if p.gently {
 			return fadingLine(), "fading", nil
 		}
-		return &tableTrouble{cut: true}, "", nil
+		return &recordTrouble{cut: true}, "", nil
 	case nemesis.OneWayIn:
-		return always(dynamofake.LoseReply(nil)), "", nil
+		return always(memstore.Fault{LoseReply: true}), "", nil
 	case nemesis.OneWayOut:
 		if p.gently {
 			return fadingLine(), "fading", nil
 		}
-		return always(dynamofake.Drop()), "", nil
+		return always(memstore.Fault{Lose: true}), "", nil
 	case nemesis.HalfOpen:
-		t := always(dynamofake.Drop())
+		t := always(memstore.Fault{Lose: true})
 		t.reset = true
 		return t, "", nil
 	case nemesis.Stall:
 		if p.gently {
-			return always(dynamofake.Delay(slow)), "slow", nil
+			return always(memstore.Fault{Late: slow}), "slow", nil
 		}
 		return stalled(lasts), "", nil
 	case nemesis.Throttled:
-		return p.mostOps([]error{dynamofake.Throttled(), dynamofake.Throttling()}[p.which]), "", nil
+		return p.mostOps(errThrottled), "", nil
 	case nemesis.Broken:
-		return p.mostOps(dynamofake.ServerError()), "", nil
+		return p.mostOps(errServer), "", nil
 	}
 	return nil, "", fmt.Errorf("%s: not known here", kind)
 }
 
-// seenBy is what a client sees instead of a reply, as the fake has it: nil is silence.
+// seenBy is the error that a client sees in place of an answer; nil is silence.
 func seenBy(p pick) error {
 	switch p.seen {
 	case faulthttp.Reset:
-		return dynamofake.Reset()
+		return errReset
 	case faulthttp.EOF:
 		return io.ErrUnexpectedEOF
 	}
 	return nil
 }
 
-func lost(seen error) dynamofake.Fault {
-	if seen == nil {
-		return dynamofake.Drop()
-	}
-	return dynamofake.Fail(seen)
-}
-
 // someOps is some, of a line.
-func (p pick) someOps(fault func() dynamofake.Fault) *tableTrouble {
+func (p pick) someOps(fault func() memstore.Fault) *recordTrouble {
 	hits := p.hits()
-	return &tableTrouble{rule: func(op dynamofake.Op) (dynamofake.Fault, bool) {
+	return &recordTrouble{rule: func(op memstore.Op) (memstore.Fault, bool) {
 		if !hits(purposeOfOp(op)) {
-			return dynamofake.Fault{}, false
+			return memstore.Fault{}, false
 		}
 		return fault(), true
 	}}
 }
 
 // mostOps is most, of a line.
-func (p pick) mostOps(answer error) *tableTrouble {
+func (p pick) mostOps(answer error) *recordTrouble {
 	n := 0
-	return &tableTrouble{rule: func(dynamofake.Op) (dynamofake.Fault, bool) {
+	return &recordTrouble{rule: func(memstore.Op) (memstore.Fault, bool) {
 		n++
-		return dynamofake.Fail(answer), p.every || n%4 != 0
+		return memstore.Fault{Err: answer}, p.every || n%4 != 0
 	}}
 }
 
-// keyOfOp is the key that a request is for; "" if it is for many.
-func keyOfOp(op dynamofake.Op) string {
-	var key map[string]types.AttributeValue
-	switch in := op.Input.(type) {
-	case *dynamodb.UpdateItemInput:
-		key = in.Key
-	case *dynamodb.GetItemInput:
-		key = in.Key
-	case *dynamodb.DeleteItemInput:
-		key = in.Key
-	}
-	id, _ := key[dynamoserver.DefaultKey].(*types.AttributeValueMemberS)
-	if id == nil {
-		return ""
-	}
-	return id.Value
-}
-
-func purposeOfOp(op dynamofake.Op) string {
-	if in, ok := op.Input.(*dynamodb.UpdateItemInput); ok && in.UpdateExpression != nil {
-		return purposeOfUpdate(*in.UpdateExpression)
+func purposeOfOp(op memstore.Op) string {
+	switch {
+	case op.Name == "Take", op.Name == "Swap" && op.Next.Token != op.Old.Token:
+		return aGrant
+	case op.Name == "Renew":
+		return aBeat
+	case op.Name == "Swap":
+		return aRelease
 	}
 	return op.Name
 }

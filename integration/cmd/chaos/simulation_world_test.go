@@ -38,15 +38,14 @@ type simulatedEngine struct {
 	endured []nemesis.Kind // faults that cost nobody a lease
 }
 
-// simulations are those that there are, under the names that they have in real runs. Where items expire, no clock jumps: tokens
-// of items that were deleted begin anew from it.
+// simulations are the simulated engines, under the names that they have in real runs.
 var simulations = map[string]simulatedEngine{
 	"zookeeper": {
 		startSimulatedZooKeeper, zooKeeperLease,
 		append(passing, nemesis.ClockJump, nemesis.EventsLost, nemesis.HalfOpen, nemesis.WaiterDeleted),
 	},
 	"dynamodb": {startSimulatedDynamo, dynamoLease, append(passing, nemesis.ClockJump)},
-	"ttl":      {startSimulatedTTL, dynamoLease, passing},
+	"ttl":      {startSimulatedTTL, dynamoLease, append(passing, nemesis.ClockJump)},
 	"closed":   {startSimulatedClosed, dynamoLease, append(passing, nemesis.ClockJump)},
 }
 
@@ -218,6 +217,7 @@ func simulated(t *testing.T, s settings, parent string) (v *verdict, took time.D
 		v, err = playIn(t.Context(), s, sim.world(s))
 		took = time.Since(began)
 		sim.ends.Wait()
+		time.Sleep(time.Minute) // requests that are in flight arrive
 		if sim.stage != nil {
 			err = errors.Join(append(sim.wrong, err, sim.stage.excess())...)
 		}

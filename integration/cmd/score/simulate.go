@@ -53,7 +53,7 @@ func runOf(suite bool, engine string) testRun {
 	case engine == zooKeeper:
 		return testRun{"suite", "zklock", "TestConformance", "", longestCase}
 	default: // in all modes
-		return testRun{"suite", "dynamolock", "TestConformance", "", longestCase}
+		return testRun{"suite", "internal/recordlock", "TestConformance", "", longestCase}
 	}
 }
 

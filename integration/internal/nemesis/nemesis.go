@@ -12,6 +12,7 @@ const (
 	LostReply   Kind = "lost reply"   // the server carries out a request, but its reply is lost
 	LostRequest Kind = "lost request" // the connection ends with the request
 	LateRequest Kind = "late request" // the client gets an error, the request arrives later
+	Duplicated  Kind = "duplicated"   // a copy of a request arrives later
 	Cut         Kind = "cut"          // connections are reset, new ones refused
 	BlackHole   Kind = "black hole"   // nothing gets through, no connection is closed
 	OneWayIn    Kind = "one way in"   // requests get through, replies do not

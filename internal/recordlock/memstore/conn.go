@@ -16,16 +16,18 @@ import (
 // An Op is a request.
 type Op struct {
 	Name, Key string            // "Read", "Take", "Swap", "Renew" or "List"
-	Next      recordlock.Record // of a Swap
+	Holder    recordlock.Holder // of a Take or a Renew
+	Old, Next recordlock.Record // of a Swap
 }
 
 // A Fault is what happens to one request. A request that gets no answer blocks until its ctx ends, unless Err is set.
 type Fault struct {
 	Lose      bool          // it does not arrive
 	LoseReply bool          // the store carries it out, and the answer does not arrive
-	Late      time.Duration // it arrives so much later, and no answer arrives
+	Late      time.Duration // it arrives so much later
+	Copy      time.Duration // a copy arrives so much after the request; 0: there is no copy
 	Delay     time.Duration // of the answer
-	Err       error         // in place of the answer, without delay; of class Unknown unless it is a [*recordlock.Error] or Permanent
+	Err       error         // in place of the answer; of class Unknown unless it is a [*recordlock.Error] or Permanent
 	Permanent bool
 }
 
@@ -131,18 +133,22 @@ func request[T any](ctx context.Context, c *Conn, op Op, serve func() T) (out T,
 	defer c.end()
 	answers := make(chan T, 1)
 	go func() {
-		switch {
-		case f.Late > 0:
-			time.Sleep(f.Late)
+		if f.Lose || f.Err != nil && !f.LoseReply || !c.pass(c.store.Latency/2) {
+			return
+		}
+		time.Sleep(f.Late)
+		answer := serve()
+		if !f.LoseReply && c.pass(c.store.Latency/2+f.Delay) {
+			answers <- answer
+		}
+		if f.Copy > 0 {
+			time.Sleep(f.Copy)
 			serve()
-		case f.Lose, f.Err != nil && !f.LoseReply, !c.pass(c.store.Latency / 2):
-		default:
-			answer := serve()
-			if !f.LoseReply && c.pass(c.store.Latency/2+f.Delay) {
-				answers <- answer
-			}
 		}
 	}()
+	if f.Err != nil && f.LoseReply && f.Late == 0 {
+		time.Sleep(c.store.Latency)
+	}
 	unknown := errors.New("no answer")
 	switch e := (*recordlock.Error)(nil); {
 	case f.Permanent, errors.As(f.Err, &e):
@@ -188,20 +194,20 @@ func (c *Conn) Read(ctx context.Context, key string, fresh bool) (recordlock.Rec
 
 // Take implements recordlock.Store.
 func (c *Conn) Take(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (recordlock.Record, bool, error) {
-	a, err := request(ctx, c, Op{Name: "Take", Key: key}, func() (a answer) { a.now, a.done = c.store.take(key, h, m); return a })
+	a, err := request(ctx, c, Op{Name: "Take", Key: key, Holder: h}, func() (a answer) { a.now, a.done = c.store.take(key, h, m); return a })
 	return a.now, a.done, err
 }
 
 // Swap implements recordlock.Store.
 func (c *Conn) Swap(ctx context.Context, key string, old, next recordlock.Record) (recordlock.Record, bool, error) {
-	op := Op{Name: "Swap", Key: key, Next: next}
+	op := Op{Name: "Swap", Key: key, Old: old, Next: next}
 	a, err := request(ctx, c, op, func() (a answer) { a.now, a.done = c.store.swap(key, old, next); return a })
 	return a.now, a.done, err
 }
 
 // Renew implements recordlock.Store.
 func (c *Conn) Renew(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (recordlock.Record, bool, error) {
-	a, err := request(ctx, c, Op{Name: "Renew", Key: key}, func() (a answer) { a.now, a.done = c.store.renew(key, h, m); return a })
+	a, err := request(ctx, c, Op{Name: "Renew", Key: key, Holder: h}, func() (a answer) { a.now, a.done = c.store.renew(key, h, m); return a })
 	return a.now, a.done, err
 }
 

@@ -65,6 +65,21 @@ func (s *Store) Delete(key string) {
 	s.putLocked(key, recordlock.Record{})
 }
 
+// Expire deletes the free and the held records that have not changed for some time, as the store's expiry does.
+func (s *Store) Expire(free, held time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, all := range s.records {
+		now, after := all[len(all)-1], held
+		if now.rec.Vacant() {
+			after = free
+		}
+		if now.rec.Version != nil && time.Since(now.at) >= after {
+			s.putLocked(key, recordlock.Record{})
+		}
+	}
+}
+
 // Put writes a record as another program does. It returns it with its version.
 func (s *Store) Put(key string, rec recordlock.Record) recordlock.Record {
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-package dynamolock_test
+package recordlock_test
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
+	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// observing collects what a client is told of a key, until end is called.
+// observing collects what an observer reports, until end is called.
 type observing struct {
 	mu   sync.Mutex
 	told []holdfast.Info
@@ -43,7 +42,7 @@ func (c *client) observe(t testing.TB, key string) *observing {
 	return o
 }
 
-// tokens are those told, 0 for nobody; it returns when the last of them was told, too.
+// tokens returns the reported tokens, 0 for a free key, and the time of the last report.
 func (o *observing) tokens() (tokens []holdfast.Token, last time.Time) {
 	synctest.Wait()
 	o.mu.Lock()
@@ -57,16 +56,15 @@ func (o *observing) tokens() (tokens []holdfast.Token, last time.Time) {
 	return tokens, last
 }
 
-// A silent holder is told of until the end of its lease, and not a poll longer; whoever was told that it is gone can
-// have the key at once.
+// An observer reports a silent holder until the end of its lease, and not a poll longer. A try then gets the key at once.
 func TestObserveExpiry(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
+	bubble(t, modes[0], func(t *testing.T, h *harness) {
+		h.store.Latency = 0
 		a, b := h.client(t), h.client(t)
 		o := b.observe(t, "k")
-		time.Sleep(time.Second) // it has told that nobody holds the key
+		time.Sleep(time.Second) // the free key is reported
 		lock := a.hold(t, "k")
-		time.Sleep(b.Options().Poll)
+		time.Sleep(h.opts.Poll)
 		a.conn.Cut()
 		silent := time.Now()
 		<-lock.Done()
@@ -76,7 +74,7 @@ func TestObserveExpiry(t *testing.T) {
 			t.Fatalf("told %v", told)
 		}
 		// It was seen within a poll of its last heartbeat.
-		if d := at.Sub(silent); d < lease-a.Options().Heartbeat || d > lease+b.Options().Poll {
+		if d := at.Sub(silent); d < lease-h.opts.Heartbeat || d > lease+h.opts.Poll {
 			t.Errorf("told after %v, the lease is %v", d, lease)
 		}
 		next, err := b.TryAcquire(t.Context(), "k")
@@ -94,26 +92,26 @@ func TestObserveExpiry(t *testing.T) {
 
 // stopping is a connection whose process is stopped when the n-th answer to a read has arrived.
 type stopping struct {
-	dynamolock.API
+	recordlock.Store
 	reads atomic.Int64
 	n     int64
 	while time.Duration
 }
 
-func (c *stopping) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	out, err := c.API.GetItem(ctx, in, opts...)
-	if c.reads.Add(1) == c.n {
-		time.Sleep(c.while)
+func (s *stopping) Read(ctx context.Context, key string, fresh bool) (recordlock.Record, error) {
+	rec, err := s.Store.Read(ctx, key, fresh)
+	if s.reads.Add(1) == s.n {
+		time.Sleep(s.while)
 	}
-	return out, err
+	return rec, err
 }
 
-// An observer that was stopped for longer than a lease does not take what it saw before for the state of now.
+// An observer that was stopped for longer than a lease does not report an earlier read as the present state.
 func TestObserveAfterAPause(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+	bubble(t, modes[0], func(t *testing.T, h *harness) {
 		a := h.client(t)
-		b := h.clientOn(t, nil, func(conn *dynamofake.Client) dynamolock.API {
-			return &stopping{API: conn, n: 3, while: 2 * lease}
+		b := h.openOn(t, &drivertest.Clock{}, func(conn recordlock.Store) recordlock.Store {
+			return &stopping{Store: conn, n: 3, while: 2 * lease}
 		})
 		lock := a.hold(t, "k")
 		o := b.observe(t, "k")
@@ -126,23 +124,23 @@ func TestObserveAfterAPause(t *testing.T) {
 	})
 }
 
-// TestObserveStrangers: another program's holder is silent for a lease, so that the key could be had, and
-// goes on when nobody has taken it; and one begins to count at 1, since the item was deleted.
+// The holder of another program is silent for a lease, and goes on before another client has taken the key. Then a record with a
+// lower token replaces it.
 func TestObserveStrangers(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0
+	bubble(t, modes[0], func(t *testing.T, h *harness) {
+		h.store.Latency = 0
 		c := h.client(t)
 		o := c.observe(t, "k")
 		time.Sleep(time.Second)
-		h.set("k", npm("7", "10000", "a"))
+		h.store.Put("k", stranger(7, 10*time.Second, "a"))
 		time.Sleep(20 * time.Second)
-		h.set("k", npm("7", "10000", "b"))
-		time.Sleep(c.Options().Poll)
+		h.store.Put("k", stranger(7, 10*time.Second, "b"))
+		time.Sleep(h.opts.Poll)
 		if told, _ := o.tokens(); !slices.Equal(told, []holdfast.Token{0, 7, 0, 7}) {
 			t.Errorf("told %v of a holder that has come back to life", told)
 		}
-		h.set("k", npm("1", "10000", "c"))
-		time.Sleep(c.Options().Poll)
+		h.store.Put("k", stranger(1, 10*time.Second, "c"))
+		time.Sleep(h.opts.Poll)
 		if told, _ := o.tokens(); !slices.Equal(told, []holdfast.Token{0, 7, 0, 7, 1}) {
 			t.Errorf("told %v of a holder that counts from 1", told)
 		}
@@ -156,22 +154,22 @@ func TestObserveLostHistory(t *testing.T) {
 	forEach(t, map[string]bool{"restored": false, "wiped": true}, func(t *testing.T, h *harness, wiped bool) {
 		a, o := h.client(t), h.client(t)
 		mustRelease(t, a.hold(t, "k"))
-		backup := h.item("k")
+		backup := h.store.Record("k")
 		for range 5 {
 			mustRelease(t, a.hold(t, "k"))
 		}
 		lock := a.hold(t, "k")
 		told := o.observe(t, "k")
 		time.Sleep(2 * poll)
-		stale := npm("1", "20000", "g") // of a replica
-		live := h.item("k")
-		h.set("k", stale)
+		stale := stranger(1, lease, "g") // of a replica
+		live := h.store.Record("k")
+		h.store.Put("k", stale)
 		var reads atomic.Int64
-		o.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+		o.conn.SetFault(func(op memstore.Op) memstore.Fault {
 			if reads.Add(1) == 2 {
-				h.db.SetItem(tableName, live)
+				h.store.Put("k", live)
 			}
-			return dynamofake.Fault{}
+			return memstore.Fault{}
 		})
 		time.Sleep(4 * poll)
 		if tokens, _ := told.tokens(); !slices.Equal(tokens, []holdfast.Token{lock.Token()}) {
@@ -179,9 +177,9 @@ func TestObserveLostHistory(t *testing.T) {
 		}
 		a.dies(t)
 		if wiped {
-			backup["fencingToken"] = n("7")
+			backup.Token = 7
 		}
-		h.db.SetItem(tableName, backup)
+		h.store.Put("k", backup)
 		b := h.client(t)
 		next := b.hold(t, "k", holdfast.WithOwner("the next"))
 		time.Sleep(3 * poll)
