@@ -181,7 +181,7 @@ func refusing(reset bool) *recordTrouble {
 }
 
 var (
-	errThrottled = &recordlock.Error{Class: recordlock.Throttled, Err: errors.New("throttled")}
+	errThrottled = &recordlock.Error{Class: recordlock.NotDone, Err: errors.New("throttled")}
 	errServer    = errors.New("internal server error")
 	errReset     = errors.New("connection reset")
 )
