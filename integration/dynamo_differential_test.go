@@ -186,7 +186,7 @@ func (d *differential) operation(t *testing.T) (what string, send func(s recordl
 			r.rec, r.done, r.err = s.Take(ctx, d.key, h, d.modes[h.Grant])
 			return r
 		}
-	case 3, 4, 5:
+	case 3, 4, 5, 6:
 		old := pick(d, d.seen)
 		what, next := d.next(old.memory)
 		if old.memory.Version == nil || reflect.DeepEqual(next, old.memory) { // the engine sends neither
@@ -200,7 +200,7 @@ func (d *differential) operation(t *testing.T) (what string, send func(s recordl
 			r.rec, r.done, r.err = s.Swap(ctx, d.key, from, next)
 			return r
 		}
-	case 6, 7:
+	case 7:
 		if len(d.grants) == 0 {
 			return "", nil
 		}
@@ -221,9 +221,9 @@ func (d *differential) operation(t *testing.T) (what string, send func(s recordl
 
 // renewed returns a holder with a later beat, an earlier one, or another token.
 func (d *differential) renewed() recordlock.Holder {
-	h, now := pick(d, d.grants), d.seen[len(d.seen)-1].memory
-	if len(now.Holders) > 0 && d.IntN(4) > 0 {
-		h = pick(d, now.Holders)
+	h := pick(d, d.grants)
+	if own := d.seen[len(d.seen)-1].memory.Holder(h.Grant); own != nil {
+		h = *own
 		h.Touched = time.Now().Round(0)
 		if d.IntN(4) == 0 {
 			h.Beat = beatOf(1)
