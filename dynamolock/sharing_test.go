@@ -99,21 +99,25 @@ func (h *harness) arrives(t *testing.T, in *dynamodb.UpdateItemInput) {
 	}
 }
 
-// A late copy of a reader's heartbeat changes nothing: while it is the latest, after others, and after the release.
-func TestLateSharedHeartbeat(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+// A late copy of a heartbeat changes nothing: while it is the latest, after others, after the release, and for the next grant.
+func TestLateHeartbeat(t *testing.T) {
+	forEach(t, map[string][]holdfast.Option{"lock": nil, "reader": {shared}}, func(t *testing.T, h *harness, opts []holdfast.Option) {
 		a, b := h.pair(t)
-		a.hold(t, "k", shared)
+		if opts != nil {
+			a.hold(t, "k", opts...)
+		}
 		beats := copyOf(b, func(update string) bool {
-			return strings.Contains(update, "#holdfastHolders.") && !isJoin(update) && !strings.Contains(update, "REMOVE")
+			return !isJoin(update) && !strings.Contains(update, "#fencingToken") && !strings.Contains(update, "#leaseDurationMs")
 		})
-		lock := b.hold(t, "k", shared)
+		lock := b.hold(t, "k", opts...)
 		first := <-beats
 		time.Sleep(100 * time.Millisecond)
 		h.arrives(t, first)
 		time.Sleep(lease / 2)
 		h.arrives(t, first)
 		mustRelease(t, lock)
+		h.arrives(t, first)
+		b.hold(t, "k", opts...)
 		h.arrives(t, first)
 	})
 }

@@ -57,7 +57,7 @@ func TestFailClosedLateRequest(t *testing.T) {
 			if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
 				t.Errorf("%v late: an orphan: %v", late, err)
 			}
-			if n := a.requests(); n > 40 {
+			if n := a.requests(); n > 60 {
 				t.Errorf("%v late: %d requests", late, n)
 			}
 			time.Sleep(20 * time.Minute)

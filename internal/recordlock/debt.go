@@ -48,10 +48,11 @@ func (e *Engine) settle(key, grant string, open []attempt, owed bool) {
 
 // pay removes orphans until nothing is left of a debt.
 func (e *Engine) pay(ctx context.Context, key string, d *debt) {
-	policy := backoff.Policy{Initial: 4 * e.opts.RetryDelay, Max: time.Minute}
+	most := e.opts.Lease // a late write may have taken the key for as long
 	if !e.opts.NeverExpires {
-		policy.Max = max(policy.Initial, min(e.opts.Lease/4, time.Minute))
+		most /= 4
 	}
+	policy := backoff.Policy{Initial: 4 * e.opts.RetryDelay, Max: max(4*e.opts.RetryDelay, min(most, time.Minute))}
 	logged := false
 	for loop := policy.Start(); ; {
 		e.mu.Lock()

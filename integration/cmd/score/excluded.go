@@ -33,7 +33,7 @@ var excluded = map[string]string{
 	"I1":    "other recipes, for which there is no cure",
 
 	"D2":  "a beat after the release, which the store refuses too",
-	"D6":  "conditions of a write on DynamoDB: TestDynamoDifferential compares them with the store in memory",
+	"D6":  "conditions of a write on DynamoDB: TestLateHeartbeat sends copies",
 	"D8":  "items of other programs: there are none",
 	"D9":  "an attribute that the store in memory does not have",
 	"D10": "permissions, and what an error of Close says",
