@@ -70,7 +70,7 @@ sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 o
 	$(if $(HOURS),HOLDFAST_SIM_HOURS=$(HOURS)) $(if $(SEED),HOLDFAST_SEED=$(SEED)) $(if $(ENGINE),HOLDFAST_SIM_ENGINE=$(ENGINE)) go test $(if $(HOURS),-v -timeout 0,$(patience)) -run '$(virtual)' $(TESTFLAGS) ./integration/cmd/chaos
 
 # ONLY names hazards, such as ONLY='Z5,E9.2'; SECONDS_EACH is how much time of processors a mutant gets, 300 by default.
-score: ## Remove one cure of docs/design/hazards.md after the other, and measure how soon the simulation (SUITE=1: the suite) finds that (ONLY=Z5 ENGINE=zookeeper SECONDS_EACH=60 SEED=42)
+score: ## Remove one prevention after the other, and record in integration/cmd/score/results.tsv how soon the simulation (SUITE=1: the suite) finds that (ONLY=Z5 ENGINE=zookeeper SECONDS_EACH=60 SEED=42)
 	@go run ./integration/cmd/score $(if $(SUITE),-suite) $(if $(ONLY),-only '$(ONLY)') $(if $(ENGINE),-engine $(ENGINE)) $(if $(SECONDS_EACH),-cpu $(SECONDS_EACH)s) $(if $(SEED),-seed $(SEED))
 
 test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see docs/design/testing.md

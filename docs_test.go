@@ -36,12 +36,12 @@ func TestDesignNamesTests(t *testing.T) {
 			}
 		}
 	}
-	if found < 200 {
-		t.Errorf("%d names of tests were found; there are more", found)
+	if found == 0 {
+		t.Error("no names of tests were found")
 	}
 }
 
-// The files that pages, the list of hazards and the models name exist.
+// The files that pages and models name exist.
 func TestDocsNameFiles(t *testing.T) {
 	models, err := filepath.Glob("integration/model/*.pml")
 	if err != nil {
@@ -55,21 +55,6 @@ func TestDocsNameFiles(t *testing.T) {
 	for _, page := range append(models, pages(t)...) {
 		for _, name := range regexp.MustCompile(`\b(?:zklock|dynamolock|memlock|driver)/[a-z_]+\.go\b`).FindAllString(read(t, page), -1) {
 			exists(page, name)
-		}
-	}
-
-	hazards := regexp.MustCompile(`(?m)^\| .+<br>([^|]+) \| [^|]+ \|$`).FindAllStringSubmatch(read(t, "docs/design/hazards.md"), -1)
-	if len(hazards) < 70 {
-		t.Errorf("%d hazards were found; there are more", len(hazards))
-	}
-	for _, hazard := range hazards {
-		dir := ""
-		for name := range strings.SplitSeq(hazard[1], ", ") {
-			if !strings.Contains(name, "/") {
-				name = filepath.Join(dir, name)
-			}
-			dir = filepath.Dir(name)
-			exists("docs/design/hazards.md", strings.Replace(name, "zkconn/", "zklock/internal/zkconn/", 1))
 		}
 	}
 }

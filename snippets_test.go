@@ -85,7 +85,7 @@ func pages(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil || len(found) < 20 {
+	if err != nil || len(found) == 0 {
 		t.Fatalf("%d pages, %v: %v", len(found), err, found)
 	}
 	return found

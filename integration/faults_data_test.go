@@ -137,7 +137,7 @@ func TestDataArrivesLate(t *testing.T) {
 	}
 }
 
-// Z33. What the holder hears of its own write is no reclaim, even if it has not looked at its node again when that goes.
+// Z37. What the holder hears of its own write is no reclaim, even if it has not looked at its node again when that goes.
 func TestDataAndTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -231,7 +231,7 @@ func TestDataTooLargeForServer(t *testing.T) {
 	release(t, lock)
 }
 
-// D32. The reply to a SetData is lost, or its request arrives after that of a later one, on a real server.
+// D6. The reply to a SetData is lost, or its request arrives after that of a later one, on a real server.
 func TestDynamoDataReplyLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ late bool }{"reply lost": {}, "late": {true}} {

@@ -159,7 +159,7 @@ func TestDynamoHeartbeatsFail(t *testing.T) {
 	}
 }
 
-// D11. A table that is missing, or has the wrong schema: the error names the table and the key or the call.
+// D22. A table that is missing, or has the wrong schema: the error names the table and the key or the call.
 func TestDynamoWrongTable(t *testing.T) {
 	start(t)
 	says := func(t *testing.T, err error, words ...string) {
@@ -208,7 +208,7 @@ func TestDynamoWrongTable(t *testing.T) {
 	})
 }
 
-// D19. The endpoint refuses connections. A request that never had a connection leaves nothing to undo.
+// D22. The endpoint refuses connections. A request that never had a connection leaves nothing to undo.
 func TestDynamoRefusedLeavesNothing(t *testing.T) {
 	start(t)
 	d := newDynamo(t)

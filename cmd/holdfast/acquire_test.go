@@ -32,7 +32,7 @@ func onStore(t *testing.T, store recordlock.Store) *holdfast.Client {
 	return c
 }
 
-// TestTryOfADeadSemaphore tests hazard D54: runs that try once get a key whose holders have died, also if these shared it, or held
+// TestTryOfADeadSemaphore (D13): runs that try once get a key whose holders have died, also if these shared it, or held
 // permits of another number.
 func TestTryOfADeadSemaphore(t *testing.T) {
 	for name, q := range map[string]acquireFlags{"another limit": {limit: 3}, "a lock": {}, "the same": {limit: 2}} {

@@ -52,7 +52,7 @@
  *   SET_FORGETS_WISH  SetData writes its data alone, although the holder has been asked
  *   FIRST_READ_BLIND  the first read of the own node sets a watch, and its data is ignored, as in Curator
  *   OWN_WRITE_BLIND   the node is watched again after an own write, and its data is ignored
- *   EARLY_REPLIES     on a new connection replies may come before the watches are set again: Z32
+ *   EARLY_REPLIES     on a new connection replies may come before the watches are set again: Z9
  *   WRITE_IS_RECLAIM  a node that is gone after a write to it was reclaimed
  *   COUNT_ANY_MARK    ... if anybody who reclaims is in the queue, whoever's owner and client that is
  *   LIST_ONCE         the list that goes out with the read is the last word

@@ -13,6 +13,7 @@ import (
 
 // copied is a copy of the repository, in which mutants are made.
 type copied struct {
+	from    string // the top of the repository
 	dir     string
 	scratch string // for what the simulations keep
 	seed    uint64
@@ -24,13 +25,13 @@ func (c *copied) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from := strings.TrimSpace(top)
-	list, err := git(ctx, "-C", from, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	c.from = strings.TrimSpace(top)
+	list, err := git(ctx, "-C", c.from, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
 	if err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
-		if err := copyFile(filepath.Join(c.dir, name), filepath.Join(from, name)); err != nil {
+		if err := copyFile(filepath.Join(c.dir, name), filepath.Join(c.from, name)); err != nil {
 			return err
 		}
 	}

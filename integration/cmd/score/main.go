@@ -1,5 +1,5 @@
-// Score takes out one cure of docs/design/hazards.md after the other, and measures how long the simulation (make sim) needs
-// to find that:
+// Score removes one prevention of docs/design/hazards.md after the other, measures how long the simulation (make sim) needs to
+// find that, and writes it into results.tsv:
 //
 //	make score
 //	make score ONLY='Z5,E9.2' SECONDS_EACH=60 SEED=42
@@ -16,12 +16,12 @@
 //
 // # Files
 //
-// mutants_*.go have what is taken out, and excluded.go has the rows that are not about what a simulation can show; score_test.go
-// guards that these are all rows, and that the code still has what is taken out. simulate.go repeats the simulation or the suite,
-// tests.go runs the library's tests, and copy.go copies the repository.
+// mutants_*.go have what is removed; score_test.go checks that the code still has that. results.go reads and writes results.tsv,
+// simulate.go repeats the simulation or the suite, tests.go runs the library's tests, and copy.go copies the repository.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -127,7 +127,6 @@ func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
 	if err := f.unchanged(ctx, w, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "| hazard | what is taken out | engine | found after | by | and by a test |\n|---|---|---|---|---|---|\n")
 	all, found, unfound := f.chosen(), 0, 0
 	var failed []error
 	for _, m := range all {
@@ -135,27 +134,23 @@ func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		after, by := fmt.Sprintf("%.1f s", r.used.Seconds()), r.sign
-		switch {
-		case err != nil:
+		if err == nil {
+			err = f.note(filepath.Join(c.from, resultsFile), &m, r)
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("%s (%s): %w", m.Hazard, m.Name, err))
-			after, by = "not tried", "see below"
-		case f.cpu == 0:
-			after = ""
-		case r.sign == "":
-			after = fmt.Sprintf("**not found within %.0f s**", r.used.Seconds())
-		default:
+			continue
+		}
+		if r.sign != "" {
 			found++
 		}
 		if r.sign == "" && r.test == "" {
 			unfound++
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", m.Hazard, m.Name, m.Engine, after, cell(by), r.test)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f s\t%s\t%s\n", m.Hazard, m.Name, m.Engine, r.used.Seconds(),
+			cmp.Or(r.sign, "not found"), r.test)
 	}
 	fmt.Fprintf(w, "\nFound by the %s: %d of %d, by nothing: %d.\n", runOf(f.suite, "").kind, found, len(all), unfound)
-	if len(f.only) == 0 && f.engine == "" {
-		printExcluded(w)
-	}
 	return errors.Join(failed...)
 }
 
@@ -193,14 +188,3 @@ func (f *flags) unchanged(ctx context.Context, w io.Writer, c *copied) error {
 	fmt.Fprintln(w)
 	return nil
 }
-
-// printExcluded prints the rows that have no mutant.
-func printExcluded(w io.Writer) {
-	fmt.Fprintf(w, "\n| hazard | why it is not tried |\n|---|---|\n")
-	for _, name := range slices.SortedFunc(maps.Keys(excluded), compare) {
-		fmt.Fprintf(w, "| %s | %s |\n", name, excluded[name])
-	}
-}
-
-// cell is a text in a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

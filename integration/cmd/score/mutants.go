@@ -21,7 +21,7 @@ var simulated = []string{zooKeeper, dynamoDB, dynamoTTL, dynamoClosed}
 
 // A mutant is the library without one of its cures, so that a hazard is real.
 type mutant struct {
-	// Hazard is a row of docs/design/hazards.md: "Z1" is the one with that name, "Z1.2" the second, which continues it.
+	// Hazard names one fault of a class in docs/design/hazards.md: "Z1", or "Z1.2", which the row names as Z1.
 	Hazard string
 	// Name says what is different.
 	Name string
@@ -42,20 +42,20 @@ func mutants() []mutant {
 	return all
 }
 
-// compare is the order of two rows in hazards.md.
+// compare is the order of two hazards.
 func compare(a, b string) int {
 	section := func(hazard string) int { return strings.Index("ZVIDRCES", hazard[:1]) }
 	return cmp.Or(cmp.Compare(section(a), section(b)), cmp.Compare(numberOf(a), numberOf(b)))
 }
 
-// numberOf orders the rows of a section.
+// numberOf orders the hazards of one letter.
 func numberOf(hazard string) int {
 	var n, part int
 	_, _ = fmt.Sscanf(hazard[1:], "%d.%d", &n, &part) // of "Z1", only the first
 	return 100*n + part
 }
 
-// isOf reports whether a hazard is a row, or one of the rows, of that name.
+// isOf reports whether a hazard has that name, or a part of it.
 func isOf(hazard, name string) bool {
 	row, _, _ := strings.Cut(hazard, ".")
 	return hazard == name || row == name

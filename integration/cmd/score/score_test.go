@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,58 +15,38 @@ import (
 // root is the directory of the repository.
 const root = "../../.."
 
-// row matches a row of a table of hazards, and its name, which is empty if it continues the row before.
-var row = regexp.MustCompile(`^\| ([A-Z][0-9]+)? ?\| \*\*`)
-
-// hazards returns the names of all rows of hazards.md.
-func hazards(t *testing.T) map[string]bool {
-	t.Helper()
+// hazards.md names the hazard of each mutant, and results.tsv has a row for each mutant and no other.
+func TestMutantsHaveResults(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "design", "hazards.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]bool{}
-	name, n := "", 0
-	for line := range strings.Lines(string(text)) {
-		found := row.FindStringSubmatch(line)
-		switch {
-		case found == nil && strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| | hazard"):
-			t.Errorf("hazards.md: a row without a name or a hazard: %.40q", line)
-		case found == nil:
-		case found[1] != "":
-			name, n = found[1], 1
-			rows[name] = true
-		default:
-			n++
-			rows[fmt.Sprintf("%s.%d", name, n)] = true
-		}
+	rows, err := readResults("results.tsv")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(rows) < 100 {
-		t.Fatalf("hazards.md has %d rows that are understood", len(rows))
-	}
-	return rows
-}
-
-// Each row has a mutant, or a reason why it has none; and none of these is about something else.
-func TestEachHazardIsScored(t *testing.T) {
-	rows, scored := hazards(t), map[string]bool{}
+	var want, got []string
 	for _, m := range mutants() {
-		scored[m.Hazard] = true
-		if !rows[m.Hazard] {
-			t.Errorf("%s (%s): hazards.md has no such row", m.Hazard, m.Name)
-		}
-		if excluded[m.Hazard] != "" {
-			t.Errorf("%s (%s) is excluded, too", m.Hazard, m.Name)
+		want = append(want, m.Hazard+" "+m.Name)
+		hazard, _, _ := strings.Cut(m.Hazard, ".")
+		if !regexp.MustCompile(`[ >]` + hazard + `[ ]`).Match(text) {
+			t.Errorf("hazards.md does not name %s (%s)", hazard, m.Name)
 		}
 	}
-	for hazard, why := range excluded {
-		if !rows[hazard] {
-			t.Errorf("%s is excluded (%s), and hazards.md has no such row", hazard, why)
+	for _, r := range rows {
+		got = append(got, r.hazard+" "+r.mutant)
+		if r.class != "safety" && r.class != "liveness" {
+			t.Errorf("results.tsv: %s (%s): class %q, want safety or liveness", r.hazard, r.mutant, r.class)
 		}
 	}
-	for hazard := range rows {
-		if !scored[hazard] && excluded[hazard] == "" {
-			t.Errorf("%s has no mutant, and is not excluded", hazard)
+	for _, name := range want {
+		if !slices.Contains(got, name) {
+			t.Errorf("results.tsv has no row for %s", name)
+		}
+	}
+	for _, name := range got {
+		if !slices.Contains(want, name) {
+			t.Errorf("results.tsv has a row for %s, which is no mutant", name)
 		}
 	}
 }
