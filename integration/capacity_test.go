@@ -202,13 +202,13 @@ func TestCapacity(t *testing.T) {
 	t.Logf("acquire: %d locks in %v, %d a second; %d bytes of heap each", len(locks), took.Round(time.Millisecond),
 		int(float64(len(locks))/took.Seconds()), (heapInUse()-connected)/len(locks))
 
-	// Heartbeats: a sync and a write per session and T/6.
+	// Heartbeats: a sync, a write and a read per session and T/6.
 	steady := opts.SessionTimeout
 	time.Sleep(steady / 6)
 	c := living.count(func() { time.Sleep(steady) })
 	half := n / 2
 	t.Logf("steady: %d of the sessions in %s", half, c.text)
-	if most := half*12*5/4 + 20; c.requests > most || c.connects > 0 {
+	if most := half*18*5/4 + 20; c.requests > most || c.connects > 0 {
 		verdict.Fatalf(t, "%d requests and %d connections of %d sessions in %v, want %d and none", c.requests, c.connects, half, steady, most)
 	}
 	for _, lock := range locks {
