@@ -114,6 +114,9 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 	h := recordlock.Holder{
 		Owner: r.text(attrOwner), Touched: r.time(attrTouched), Since: r.time(attrSince), Data: r.bytes(attrData), Lease: recordlock.Forever,
 	}
+	if attrs[attrIntent] != nil && v.intent == "" {
+		r.fail(attrIntent, "is empty")
+	}
 	if v.tokenless = hasNoToken(attrs); v.tokenless {
 		if attrs[attrGUID] != nil && !isTokenless(attrs) {
 			r.fail(attrGUID, "is all that it has of a lock's: one without a token has 64 bytes of type B, and an owner of type S")

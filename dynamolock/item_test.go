@@ -90,6 +90,7 @@ func TestForeignItems(t *testing.T) {
 		"lockAcquiredTimeUnixMs": {s("now")},
 		"holdfastData":           {s("text")},
 		"holdfastSinceUnixMs":    {b("then")},
+		"holdfastIntent":         {s("text"), b("")},
 	} {
 		for _, v := range values {
 			i := npm("7", "20000", "g")

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
@@ -269,6 +272,29 @@ func TestRetryPanics(t *testing.T) {
 		}()
 		if err := <-b.taking(t); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// mute is a store whose answer to a Take is late, and lacks the record.
+type mute struct{ recordlock.Store }
+
+func (m mute) Take(ctx context.Context, key string, h recordlock.Holder, mode driver.Mode) (recordlock.Record, bool, error) {
+	_, done, err := m.Store.Take(ctx, key, h, mode)
+	time.Sleep(time.Second)
+	return recordlock.Record{}, done, err
+}
+
+// The answer to a write lacks the grant. The key is free in the end, also if the call had given up before the answer.
+func TestAnswerWithoutTheGrant(t *testing.T) {
+	inEach(t, modes, func(t *testing.T, h *harness) {
+		a := h.openOn(t, &drivertest.Clock{}, func(store recordlock.Store) recordlock.Store { return mute{store} })
+		for _, d := range []time.Duration{100 * time.Millisecond, time.Minute} {
+			if _, err := a.Acquire(within(t, d), "k"); err == nil {
+				t.Fatal("granted")
+			}
+			time.Sleep(2 * lease)
+			h.isFree(t, "k")
 		}
 	})
 }

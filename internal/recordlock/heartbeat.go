@@ -86,7 +86,7 @@ func (h *hold) beat() {
 	idle := make(chan struct{})
 	h.cancel, h.idle = cancel, idle
 	c := h.pending
-	if h.host.Now().Sub(h.heard) > h.opts.Heartbeat { // what keeps the data from being written must not cost the lock
+	if h.failing != nil && h.host.Now().Sub(h.heard) > h.opts.Heartbeat { // what keeps the data from being written must not cost the lock
 		c = nil
 	}
 	h.heartbeat.mu.Unlock()
@@ -142,11 +142,13 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 	for h.due.Sub(now) <= 0 { // in phase, so that the beats of many locks stay spread
 		h.due = h.due.Add(h.opts.Heartbeat)
 	}
+	if !transient(err) {
+		h.failing = nil
+	}
 	switch {
 	case !transient(err) && h.pending != nil:
 		return 0
 	case !transient(err):
-		h.failing = nil
 		return h.due.Sub(now)
 	case c != h.pending && c != nil:
 		return 0

@@ -260,6 +260,21 @@ func TestDataThatIsThrottled(t *testing.T) {
 	})
 }
 
+// Answers take longer than the pause between two beats. SetData is confirmed.
+func TestSetDataWhereAnswersAreSlow(t *testing.T) {
+	bubble(t, modes[0], func(t *testing.T, h *harness) {
+		h.opts.Heartbeat = time.Second
+		a := h.client(t)
+		lock := a.hold(t, "k")
+		a.conn.SetFault(always(memstore.Fault{Delay: 3 * time.Second / 2}))
+		time.Sleep(lease)
+		if err := lock.SetData(within(t, 5*time.Second), []byte("data")); err != nil {
+			t.Error(err)
+		}
+		a.conn.SetFault(nil)
+	})
+}
+
 // A request of SetData arrives late. It changes nothing once a later one, a heartbeat or the release was there.
 func TestLateData(t *testing.T) {
 	const late = 2 * time.Second

@@ -103,7 +103,7 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 				if classIs(err, Unknown) {
 					c.open = append(c.open, attempt{h.Beat, sent})
 				}
-				c.settle(c.req.Key, c.grant, c.open, now.Holder(c.grant) != nil || c.owed || !c.intended.IsZero())
+				c.settle(c.req.Key, c.grant, c.open, done || now.Holder(c.grant) != nil || c.owed || !c.intended.IsZero())
 			}
 		}) {
 			<-c.slots
