@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -297,9 +298,7 @@ func (d *differential) stranger(t *testing.T) {
 	item := attributeMap{
 		"owner": text("node"), "guid": keyValue(types.ScalarAttributeTypeB, strings.Repeat(string(rune('a'+d.IntN(26))), 64)),
 	}
-	for name, v := range d.item {
-		item[name] = v
-	}
+	maps.Copy(item, d.item)
 	if d.mode != dynamolock.FailClosed {
 		item["fencingToken"] = keyValue(types.ScalarAttributeTypeN, strconv.Itoa(1+d.IntN(5)))
 		item["leaseDurationMs"] = keyValue(types.ScalarAttributeTypeN, "5000")

@@ -37,11 +37,12 @@ func readResults(name string) ([]row, error) {
 
 // writeResults replaces the file.
 func writeResults(name string, rows []row) error {
-	text := "hazard\tmutant\tclass\tsimulation\tsuite\ttest\n"
+	var text strings.Builder
+	text.WriteString("hazard\tmutant\tclass\tsimulation\tsuite\ttest\n")
 	for _, r := range rows {
-		text += strings.Join([]string{r.hazard, r.mutant, r.class, r.simulation, r.suite, r.test}, "\t") + "\n"
+		text.WriteString(strings.Join([]string{r.hazard, r.mutant, r.class, r.simulation, r.suite, r.test}, "\t") + "\n")
 	}
-	return os.WriteFile(name, []byte(text), 0o644)
+	return os.WriteFile(name, []byte(text.String()), 0o644)
 }
 
 // note stores the result of a mutant in the file, at once: a run of all mutants takes hours.
