@@ -27,7 +27,6 @@ var Attributes = map[string]string{
 	"sequence": "int",
 	"limit":    "int",
 	"table":    "string",
-	"call":     "string",
 
 	"attribute": "string", // of an item
 
