@@ -110,12 +110,9 @@ func (s *store) record(attrs attributes) (recordlock.Record, error) {
 	if _, isNumber := attrs[attrAsked].(*types.AttributeValueMemberN); !isNumber {
 		v.asked = ""
 	}
-	rec := recordlock.Record{Intent: readIntent(r.bytes(attrIntent))}
+	rec := recordlock.Record{Intent: r.intent()}
 	h := recordlock.Holder{
 		Owner: r.text(attrOwner), Touched: r.time(attrTouched), Since: r.time(attrSince), Data: r.bytes(attrData), Lease: recordlock.Forever,
-	}
-	if attrs[attrIntent] != nil && v.intent == "" {
-		r.fail(attrIntent, "is empty")
 	}
 	if v.tokenless = hasNoToken(attrs); v.tokenless {
 		if attrs[attrGUID] != nil && !isTokenless(attrs) {
@@ -251,10 +248,14 @@ func intent(i *recordlock.Intent) []byte {
 	}, " "))
 }
 
-// readIntent reads an intent. One that cannot be read has a lease of 0: the next write replaces it.
-func readIntent(b []byte) (i recordlock.Intent) {
-	if b == nil {
+// intent reads an intent. One that cannot be read has a lease of 0: the next write replaces it.
+func (r *reader) intent() (i recordlock.Intent) {
+	b := r.bytes(attrIntent)
+	switch {
+	case r.attrs[attrIntent] == nil:
 		return i
+	case len(b) == 0:
+		r.fail(attrIntent, "is empty")
 	}
 	i.Grant = "-"
 	if len(b) < 64 {
