@@ -48,11 +48,12 @@ func (t *timeToLive) heard(answer middleware.Metadata, now driver.Instant) {
 	}
 }
 
-// now is the server's time, or the client's if that is later: with a fast clock items live longer.
-func (t *timeToLive) now(now driver.Instant) time.Time {
+// now is the server's time, or the client's if that is later: with a fast clock items live longer. since measures the time from the
+// latest answer: now.Since, which is too much if the wall clock was set, or now.Sub, which is too little if the machine was suspended.
+func (t *timeToLive) now(now driver.Instant, since func(driver.Instant) time.Duration) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if server := t.date.Add(now.Since(t.at)); !t.date.IsZero() && server.After(now.Wall) {
+	if server := t.date.Add(since(t.at)); !t.date.IsZero() && server.After(now.Wall) {
 		return server
 	}
 	return now.Wall
@@ -122,7 +123,7 @@ func (s *store) expire(x *expression, now driver.Instant, ever bool) {
 	switch own := s.opts.TTLAttribute; {
 	case own == "":
 	case ever:
-		x.sets = append(x.sets, x.expr(x.alias(aliasTTL, own)+" = ?", s.ttl.now(now).Add(s.opts.TTL).Unix()))
+		x.sets = append(x.sets, x.expr(x.alias(aliasTTL, own)+" = ?", s.ttl.now(now, now.Since).Add(s.opts.TTL).Unix()))
 	default:
 		x.removes = append(x.removes, x.alias(aliasTTL, own))
 	}

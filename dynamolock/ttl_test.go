@@ -79,6 +79,12 @@ func TestTimeToLiveOfASlowClock(t *testing.T) {
 				other := a.hold(t, "other", holdfast.WithTTL(time.Minute))
 				ahead("other")
 				mustRelease(t, other)
+				clk.Jump(-2 * slow) // it is set right
+				right := a.hold(t, "right")
+				if token := time.UnixMilli(int64(right.Token())); time.Until(token) > time.Minute {
+					t.Errorf("the token of a new item begins at %v, which is to come", token)
+				}
+				mustRelease(t, right)
 			})
 		})
 	}

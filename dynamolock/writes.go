@@ -26,7 +26,7 @@ func (s *store) taking(h *recordlock.Holder, m driver.Mode) *expression {
 			" AND attribute_not_exists(#holdfastIntent) AND NOT begins_with(#guid, ?)",
 			0, uint64(maxWhole-1), 0, releasedLease, "B", "S", "S", "N", []byte(h.Grant)) + " OR " + x.cond
 		// The token of a new item is above all that the key had before it was deleted: no client takes a lock once a millisecond for long.
-		first := max(s.ttl.now(now).UnixMilli()-1, 0)
+		first := max(s.ttl.now(now, now.Sub).UnixMilli()-1, 0)
 		next := x.expr("if_not_exists(#fencingToken, ?) + ?", first, 1)
 		x.sets = append(x.sets, x.expr("#fencingToken = ")+next)
 		if m.Shared {

@@ -26,7 +26,7 @@ type Options struct {
 }
 
 const (
-	maxRequests = 64               // of a client that are in flight, heartbeats excluded
+	maxRequests = 64               // of a client that are in flight, heartbeats and List excluded
 	patient     = 30 * time.Second // the longest pause before another try of a call, however long leases are
 	maxRefused  = 4                // how often a write may be refused by the record that it names
 )

@@ -207,8 +207,8 @@ func (e *Engine) paced(ctx context.Context, key string, kind int, send func() er
 	return err
 }
 
-// A look is a fresh read for all calls of a client that began before it was sent. Looks at a key are at least maxLookPace apart, so that
-// tries in a loop cost little.
+// A look is a fresh read for all calls of a client that began before it was sent. Looks at a key are a tenth of Poll
+// apart, but at most maxLookPace, so that tries in a loop cost little.
 type look struct {
 	sent driver.Instant
 	seen observation

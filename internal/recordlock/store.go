@@ -22,7 +22,7 @@ import (
 // A Record is the state of a key in a store. Without Holders the key is vacant.
 type Record struct {
 	// Version is the store's own name for this state. Two versions are compared by ==. They differ whenever any other field of the
-	// record differs. It is nil if the store has no record.
+	// record but Rewrite differs. It is nil if the store has no record.
 	Version any
 
 	Token   driver.Token // of the latest grant

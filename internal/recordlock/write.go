@@ -121,7 +121,7 @@ func (c *contender) send(ctx context.Context, h Holder, write func(context.Conte
 	case classIs(err, Unknown):
 		c.doubt, c.doubted = true, true
 		c.open = append(c.open, attempt{h.Beat, sent})
-		if most := 64; len(c.open) > most { // a call may wait for days; the oldest cannot arrive any more
+		if most := 64; len(c.open) > most { // a call may wait for days; the debt is looked at for long enough
 			c.open = slices.Delete(c.open, 0, 1)
 		}
 		return nil, err
