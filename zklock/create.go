@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,131 +14,115 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// join makes sure that the contender has a node, as far as can be known, and
-// returns the children of the lock node, as they were after that.
-func (c *contender) join(ctx context.Context) ([]string, error) {
-	if !c.hasNode() {
+// join makes sure that the contender has a node, and returns a list of the queue that was made after the creation of the node.
+func (c *contender) join(ctx context.Context) (zkconn.Listing, error) {
+	if c.node == "" && !c.unknown {
 		l, err := c.create(ctx)
-		if err != nil {
-			return nil, err
+		if err != nil || l.Err == nil && slices.Contains(l.Names, c.node) {
+			return l, err
 		}
-		if l.Err == nil && slices.Contains(l.Names, c.node) {
-			c.listed = l.Stat.Pzxid
-			return l.Names, nil
+		// The list failed, or overtook the creation.
+	}
+	if c.unknown {
+		if err := c.engine.link.Sync(ctx, c.parent); err != nil {
+			return zkconn.Listing{}, err
 		}
-		// The list failed, or overtook the creation, or the node is gone already.
-		// (Another node with this guid does not count: of a creation that was
-		// repeated, the list has to show what came of the last one too.)
 	}
 	l, err := c.engine.link.List(ctx, c.parent)
-	if errors.Is(err, zk.ErrNoNode) {
-		c.letGo()
-		return nil, errStartOver
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return l, err
 	}
-	if err != nil {
-		return nil, zkconn.AsDisconnected(ctx, err)
+	if c.unknown {
+		i := slices.IndexFunc(l.Names, func(name string) bool { return strings.Contains(name, c.guidInName()) })
+		if i < 0 { // the server may still carry out the creation: see late.go
+			c.letGo()
+			return l, errStartOver
+		}
+		c.node, c.unknown = l.Names[i], false
 	}
-	c.listed = l.Stat.Pzxid
-	return l.Names, nil
+	return l, nil
 }
 
-// create makes one try to create the node. If it has a reply, it returns the list that came with that; the list may have failed.
+// create makes one try to create the node, and returns the list that the server made right after the creation. The list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	began, path := time.Now(), c.parent+"/"+c.engine.opts.Names.form().prefix(c.guid, c.req.Mode)
-	creation := c.engine.link.Create(c.sess, zkconn.NewNode{
-		Path: path, Data: c.data,
-		Unbatched: c.stage == unknown, // a member of a transaction that is refused is sent twice
-	})
-	var node zkconn.Outcome
+	creation := c.engine.link.Create(c.sess, zkconn.NewNode{Path: path, Data: c.data})
+	var outcome zkconn.Outcome
 	select {
-	case node = <-creation.Done():
+	case outcome = <-creation.Done():
 	case <-ctx.Done():
-		c.leaveCreating(creation)
-		return zkconn.Listing{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
+		orphan := *c
+		c.forget()
+		creation.Abandon(func(outcome zkconn.Outcome) {
+			_ = orphan.created(outcome)
+			orphan.letGo()
+		})
+		return zkconn.Listing{}, driver.ContextError(ctx)
 	}
-	err := zkconn.StepError("create", path, node.Err)
+	err := c.created(outcome)
 	switch {
-	case err == nil:
-		c.engine.countChild(node.Path)
-		c.node, c.hangUps = base(node.Path), 0
-		if c.stage == unknown {
-			c.stage = doubled // the node that is kept may be the other one
-		} else {
-			c.stage, c.czxid = created, node.Czxid
-		}
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent); err != nil {
-			return zkconn.Listing{}, zkconn.AsDisconnected(ctx, err)
+			return zkconn.Listing{}, err
 		}
 		return zkconn.Listing{}, errStartOver
-	case zkconn.NotSent(err):
-		return zkconn.Listing{}, errStartOver // the session has changed since
-	case zkconn.SessionOver(err):
-		c.forget()
-		return zkconn.Listing{}, err
-	case zkconn.CreatedBefore(err): // the list tells the name of the node, which has this guid
-		c.stage, c.hangUps = doubled, 0
-		if err := c.engine.link.Sync(ctx, c.parent); err != nil {
-			return zkconn.Listing{}, zkconn.AsDisconnected(ctx, err)
-		}
-		return zkconn.Listing{}, errStartOver
-	case zkconn.UnknownOutcome(err):
-		c.stage = unknown
-		if c.hangUps.tooMany(c.sess, time.Since(began), c.data) {
-			return zkconn.Listing{}, tooLarge("create", path, c.data)
-		}
-		return zkconn.Listing{}, err
-	default:
-		return zkconn.Listing{}, err
+	case err != nil:
+		return zkconn.Listing{}, c.hangUps.check(c.sess, began, c.data, err)
 	}
 	select {
 	case l := <-creation.Listed:
 		return l, nil
 	case <-ctx.Done():
-		return zkconn.Listing{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
+		return zkconn.Listing{}, driver.ContextError(ctx)
 	}
 }
 
-// hangUps counts how often in a row a server has answered a request by hanging up.
+// created notes the outcome of a creation.
+func (c *contender) created(outcome zkconn.Outcome) error {
+	err := zkconn.StepError("create", c.parent, outcome.Err)
+	if err == nil {
+		c.node, c.czxid, c.hangUps = base(outcome.Path), outcome.Czxid, 0
+	}
+	c.unknown = zkconn.UnknownOutcome(err)
+	return err
+}
+
+// hangUps counts how often in a row a server has hung up on a request with data, at once.
 type hangUps int
 
-// tooMany counts one, and tells a server that hangs up on a request because it is too large
-// for its buffer, again and again and at once, from a network that fails.
-func (n *hangUps) tooMany(sess *zkconn.Session, after time.Duration, data []byte) bool {
+// check returns the error of a request with data. A server hangs up, each time and at once, on a request that is larger than its buffer.
+func (n *hangUps) check(sess *zkconn.Session, began time.Time, data []byte, err error) error {
 	const enough = 4
-	if after > sess.Times().HangUp || len(data) <= zkconn.MaxGrouped {
-		*n = 0
-		return false
+	if !zkconn.UnknownOutcome(err) {
+		return err
 	}
-	*n++
-	return *n >= enough
-}
-
-// tooLarge is the error of a request on which servers hang up.
-func tooLarge(step, path string, data []byte) error {
-	return fmt.Errorf("zookeeper: %s %s: %w", step, path,
+	if *n++; time.Since(began) > sess.Times().HangUp || len(data) <= zkconn.MaxGrouped {
+		*n = 0
+	}
+	if *n < enough {
+		return err
+	}
+	return fmt.Errorf("zookeeper: %w",
 		driver.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(data)))
 }
 
-// leaveCreating leaves a creation under way to the background, and the contender with
-// nothing.
-func (c *contender) leaveCreating(creation *zkconn.Creation) {
-	orphan := *c
-	c.forget()
-	creation.Abandon(orphan.removeCreated)
-}
-
-// removeCreated removes whatever came of a creation that nobody wants any more.
-func (c *contender) removeCreated(node zkconn.Outcome) {
-	if node.Err == nil {
-		c.engine.countChild(node.Path)
+// createParents creates the znode of a lock, and the znodes above it that are missing, but not the chroot. It tries the lowest first.
+func (e *engine) createParents(ctx context.Context, path string) error {
+	err := e.link.CreateParent(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
+		return zkconn.NoChroot(dir(path))
+	}
+	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
+		if err := e.createParents(ctx, dir(path)); err != nil {
+			return err
+		}
+		err = e.link.CreateParent(ctx, path)
 	}
 	switch {
-	case node.Err == nil && c.stage == absent:
-		c.engine.removeLater(c.sess, node.Path)
-	case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:
-		c.removeCreations()
-	default:
-		c.engine.tidy(c.parent)
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return errStartOver // the server has removed the znode above, which was empty
 	}
+	return err
 }

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
@@ -24,10 +25,10 @@ type engine struct {
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
-	mu      strict.Mutex[strict.ZooKeeperEngine]
-	warned  map[string]bool     // locks whose counter nears its end
-	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
-	made    map[string]int64    // parents without a grant that the client has created; how many children it has created in each
+	warned sync.Once // that the counter of a lock nears its end
+
+	mu       strict.Mutex[strict.ZooKeeperEngine]
+	removing map[string]struct{} // nodes that removeLater deletes
 }
 
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
@@ -41,9 +42,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 
 		mostCounted: mostCounted,
 
-		warned:  make(map[string]bool),
-		refused: make(map[string]struct{}),
-		made:    make(map[string]int64),
+		removing: make(map[string]struct{}),
 	}
 	e.heartbeat = newHeartbeat(e)
 	e.doubts = newDoubts(e)
@@ -74,7 +73,6 @@ var _ driver.Ender = (*engine)(nil)
 func (e *engine) reopened(sess *zkconn.Session) {
 	e.heartbeat.reopened(sess)
 	e.late.reopened()
-	e.tidyAll()
 }
 
 // CheckKey implements [driver.Driver].

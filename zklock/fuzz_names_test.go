@@ -12,8 +12,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
@@ -263,38 +261,5 @@ func TestNewGUID(t *testing.T) {
 			t.Fatalf("guid %q is no version 4 UUID, or not new", guid)
 		}
 		seen[guid] = true
-	}
-}
-
-// TestVoid checks that a node is void exactly from its bound on, in each form of names, and that no other guid makes a node void.
-func TestVoid(t *testing.T) {
-	e := &engine{mark: newGUID()[:8]}
-	bounded := boundedGUID(7)
-	random := bounded[:14] + "4" + bounded[15:]
-	for names := range namesEnd {
-		for _, mode := range []driver.Mode{{}, {Shared: true}, {Shared: true, Limit: 3}} {
-			name := func(guid string) string { return names.form().prefix(guid, mode) }
-			if name(bounded) == "" {
-				continue
-			}
-			for number, want := range map[string]bool{"0000000006": false, "0000000007": true, "2147483647": true, "-2147483648": false, "7": false, "": false} {
-				if made := name(bounded) + number; void(made) != want {
-					t.Errorf("%q is void: %v", made, !want)
-				}
-				for _, other := range []string{random, newGUID(), e.markedGUID("worker")} {
-					if made := name(other) + number; void(made) {
-						t.Errorf("%q is void", made)
-					}
-				}
-			}
-		}
-	}
-	for _, c := range []struct {
-		created, children int32
-		want              int64
-	}{{}, {7, 3, 7}, {1<<31 - 1, 5, 1<<31 - 1}, {1<<30 + 1, 0, 1<<30 + 1}} {
-		if got := nextNumber(&zk.Stat{Cversion: 2*c.created - c.children, NumChildren: c.children}); got != c.want {
-			t.Errorf("%+v: the next number is %d", c, got)
-		}
 	}
 }

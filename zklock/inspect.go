@@ -52,28 +52,12 @@ func (e *engine) bounded(ctx context.Context, f func(ctx context.Context, sess *
 	return err
 }
 
-// ifCurrent returns what look says. Before it returns ErrChanged, the server catches up and look runs again.
-func (e *engine) ifCurrent(ctx context.Context, look func() error) error {
-	err := look()
-	if errors.Is(err, driver.ErrChanged) {
-		if err = e.catchUp(ctx); err == nil {
-			err = look()
-		}
-	}
-	return err
-}
+func everybody(line []entry) ([]entry, error) { return line, nil }
 
-func everybody(_ *zk.Stat, line []entry) ([]entry, error) { return line, nil }
-
-func onlyHolders(_ *zk.Stat, line []entry) ([]entry, error) {
-	first, _ := holders(line)
-	return first, nil
-}
-
-// describe reads the nodes of a queue that choose returns, which gets the line and the Stat of its parent. If choose returns
-// none, the key is described as free. Nodes that vanish while they are read are left out.
+// describe reads the nodes of a queue that choose returns. If choose returns none, the key is described as free. Nodes that vanish
+// while they are read are left out.
 func (e *engine) describe(
-	ctx context.Context, parent, key string, choose func(stat *zk.Stat, line []entry) ([]entry, error),
+	ctx context.Context, parent, key string, choose func(line []entry) ([]entry, error),
 ) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	for {
@@ -88,7 +72,7 @@ func (e *engine) describe(
 		if err != nil {
 			return none, err
 		}
-		read, err := choose(listed.Stat, line)
+		read, err := choose(line)
 		if err != nil || len(read) == 0 {
 			return none, err
 		}
@@ -106,7 +90,7 @@ func (e *engine) describe(
 	}
 }
 
-// waitersOf describes those who wait in a queue, as far as they are among the nodes that were read.
+// waitersOf describes the waiters in a queue, as far as their nodes were read.
 func waitersOf(queue []entry, nodes map[string]zkconn.Znode) (all []driver.Waiter) {
 	for _, x := range queue {
 		if node, ok := nodes[x.name]; ok {
@@ -120,8 +104,7 @@ func waitersOf(queue []entry, nodes map[string]zkconn.Znode) (all []driver.Waite
 	return all
 }
 
-// infoOfAll describes those who hold a key, as far as they are among the nodes that were
-// read; false if none of them is.
+// infoOfAll describes the holders of a key, as far as their nodes were read; false if no node was.
 func infoOfAll(key string, line []entry, nodes map[string]zkconn.Znode) (driver.Info, bool) {
 	var all []driver.Holder
 	unfenced := false
@@ -143,22 +126,17 @@ func infoOfAll(key string, line []entry, nodes map[string]zkconn.Znode) (driver.
 	return info, true
 }
 
-// infoOf describes one who holds a key.
+// infoOf describes a key that has one holder.
 func infoOf(key, name string, node zkconn.Znode) driver.Info {
 	info, _ := infoOfAll(key, []entry{{name: name}}, map[string]zkconn.Znode{name: node})
 	return info
 }
 
-// holderOf describes one who holds a key.
+// holderOf describes a holder. ZooKeeper does not know the time of a grant.
 func holderOf(name string, node zkconn.Znode) driver.Holder {
 	owner, data := decodeData(node.Data)
 	return driver.Holder{
-		Owner: owner,
-		Token: driver.Token(node.Stat.Czxid),
-		// Nothing is written at a grant, so when that was nobody knows.
-		QueuedAt: time.UnixMilli(node.Stat.Ctime),
-		Data:     data,
-		Grant:    name,
+		Owner: owner, Token: driver.Token(node.Stat.Czxid), QueuedAt: time.UnixMilli(node.Stat.Ctime), Data: data, Grant: name,
 	}
 }
 
@@ -196,48 +174,4 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			}
 		}
 	}
-}
-
-// Break implements [driver.Driver]. A node's name has a guid, so it is never
-// that of another grant; its czxid is compared all the same, for foreign names.
-func (e *engine) Break(ctx context.Context, info driver.Info) error {
-	path, err := e.grantPath(info)
-	if err != nil {
-		return err
-	}
-	sent, changed := false, fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
-	return e.bounded(ctx, func(ctx context.Context, sess *zkconn.Session) error {
-		err := e.ifCurrent(ctx, func() error {
-			now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, onlyHolders)
-			if err == nil && !has(now, info) {
-				err = changed
-			}
-			return err
-		})
-		switch {
-		case errors.Is(err, driver.ErrChanged) && sent:
-			return nil // the request of which no reply came has done it
-		case err != nil:
-			return err
-		}
-		again := sent
-		err = e.link.Delete(ctx, sess, path, again)
-		sent = sent || !zkconn.NotSent(err)
-		switch {
-		case errors.Is(err, zk.ErrNoNode) && again:
-			return nil // the same, and the list was of a server that is behind
-		case errors.Is(err, zk.ErrNoNode):
-			e.doubts.ask(path)
-			return changed
-		}
-		return err
-	})
-}
-
-// has reports whether a grant is among those that hold a key now.
-func has(now, grant driver.Info) bool {
-	if now.Holders == nil {
-		return now.Grant == grant.Grant && now.Token == grant.Token
-	}
-	return slices.ContainsFunc(now.Holders, func(h driver.Holder) bool { return h.Grant == grant.Grant && h.Token == grant.Token })
 }

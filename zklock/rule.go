@@ -39,8 +39,6 @@ func blockers(mode driver.Mode, ahead []entry) []entry {
 	return others
 }
 
-func (c *contender) blockers(ahead []entry) []entry { return blockers(c.req.Mode, ahead) }
-
 // tellMode tells the client of a node with another limit that is before the contender's.
 func (c *contender) tellMode(ahead []entry) {
 	for _, x := range ahead {
@@ -68,7 +66,7 @@ func holders(line []entry) (first, queue []entry) {
 	if mode.Limit > 0 {
 		n = min(n, mode.Limit)
 	}
-	return once(line[:n]), line[n:]
+	return line[:n], line[n:]
 }
 
 // mayJoin reports whether another request may come to hold the key beside its holders, without any of these going.
@@ -80,25 +78,9 @@ func mayJoin(first []entry) bool {
 	return mode.Shared && (mode.Limit == 0 || len(first) < mode.Limit)
 }
 
-// once leaves out the second of two nodes with one guid. A creation that was repeated because its reply was lost may have made two
-// nodes, of which the client keeps the first and deletes the other.
-func once(line []entry) []entry {
-	seen := make(map[string]bool, len(line))
-	var all []entry
-	for _, x := range line {
-		guid := sequence.GUID(x.name)
-		if guid == "" || !seen[guid] {
-			all = append(all, x)
-		}
-		seen[guid] = true
-	}
-	return all
-}
-
 // plan is what a waiter watches.
 type plan struct {
 	nodes  []entry
-	k      int  // fewer nodes of its line than this are left when its turn has come; so fewer watches than this are not enough
 	until  int  // the wait is over when so many of the watched nodes are left
 	enough bool // that is the grant; otherwise the queue is listed then
 
@@ -139,12 +121,12 @@ func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
 	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
 	switch {
 	case k > mostCounted && run == k:
-		return plan{k: 1, queue: true}
+		return plan{queue: true}
 	case k > mostCounted:
-		return plan{nodes: line[len(line)-1:], k: 1, chain: true}
+		return plan{nodes: line[len(line)-1:], chain: true}
 	case alone && !returns && len(line) <= max(2*k-1, 2):
-		return plan{nodes: line, k: k, until: k - 1, enough: true}
+		return plan{nodes: line, until: k - 1, enough: true}
 	}
 	line = line[max(0, len(line)-k-1):]
-	return plan{nodes: line, k: k, until: len(line) - 1}
+	return plan{nodes: line, until: len(line) - 1}
 }

@@ -16,16 +16,20 @@ type wait struct {
 	*contender
 	plan
 	watches *zkconn.Lookout
-	last    string  // the path that is watched of the last node before its own, or of the queue
-	ahead   []entry // the nodes before its own, if only the queue is watched
-	single  bool    // there is only one node before its own
+	last    string  // the path of the last node that is watched, or of the queue
+	ahead   []entry // the nodes before the contender's
+}
+
+// An announcement is a write to the node of a predecessor.
+type announcement struct {
+	path    string
+	version int32
 }
 
 func (c *contender) newWait(ahead []entry) *wait {
-	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, single: len(ahead) == 1}
+	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, ahead: ahead}
 	w.watches = c.engine.link.NewLookout(c.engine.tasks.Context(), len(w.nodes)+1)
 	if w.queue {
-		w.ahead = ahead
 		w.watches.Watch(c.parent, zkconn.WatchChildren)
 	}
 	for _, x := range w.nodes {
@@ -73,35 +77,31 @@ func (w *wait) run(ctx context.Context) error {
 // fired is called when a watch has fired, or could not be set.
 func (w *wait) fired(watch *zkconn.Watch) error {
 	delete(w.watches.Watches, watch.Path)
-	switch {
+	switch refused := watch.Refused(); {
 	case watch.Why == zk.EventNodeDeleted:
-	case watch.Why == zk.EventNodeDataChanged && !w.chain: // it is there still
+		return nil
+	case watch.Why == zk.EventNodeDataChanged && !w.chain: // the node still exists
 		w.watches.Watch(watch.Path, zkconn.WatchData)
-	case watch.Refused() == nil || w.engine.tasks.Context().Err() != nil:
-		return errStartOver
-	case len(w.watches.Watches) < w.k:
-		return watch.Refused()
-	default: // this client may not read the node; the others are enough to have the queue listed in time
-		w.until, w.enough = len(w.watches.Watches)-1, false
+		return nil
+	case refused != nil && w.engine.tasks.Context().Err() == nil:
+		return refused
 	}
-	return nil
+	return errStartOver
 }
 
-// lastRead is called when the last node, or the queue, has been read, which may show what happened between the list and the watch.
+// lastRead is called when the last node, or the queue, has been read. The read shows a change between the list and the watch.
 func (w *wait) lastRead() error {
 	watch := w.watches.Watches[w.last]
 	if watch == nil || !watch.IsSet() {
 		return nil
 	}
 	stat := watch.Node.Stat
-	switch {
+	switch write := (announcement{w.last, stat.Version}); {
 	case w.queue && stat.Pzxid > w.listed:
 		return errStartOver
-	case w.chain && stat.Version > 0 && w.announced != (announcement{w.last, stat.Version}):
-		w.announced = announcement{w.last, stat.Version}
+	case w.chain && stat.Version > 0 && w.announced != write:
+		w.announced = write
 		return errStartOver
-	case !w.queue:
-		w.engine.doubts.askIfOld(w.last, time.UnixMilli(stat.Ctime))
 	}
 	return nil
 }
@@ -111,22 +111,24 @@ func (w *wait) doubt() {
 	for path := range w.watches.Watches {
 		w.engine.doubts.ask(path)
 	}
-	for _, x := range w.ahead {
-		w.engine.doubts.ask(w.parent + "/" + x.name)
+	if w.queue {
+		for _, x := range w.ahead {
+			w.engine.doubts.ask(w.parent + "/" + x.name)
+		}
 	}
 }
 
-// expired returns the error of a wait that lasted until ctx ended. It names the holder if that is known for sure.
+// expired returns the error of a wait that lasted until ctx ended. It names the holder if only one node is before the contender's.
 func (w *wait) expired() error {
-	if watch := w.watches.Watches[w.last]; w.single && watch != nil && watch.IsSet() {
+	if watch := w.watches.Watches[w.last]; len(w.ahead) == 1 && watch != nil && watch.IsSet() {
 		return driver.Held(infoOf(w.req.Key, base(w.last), watch.Node))
 	}
 	return driver.Held(driver.Info{Key: w.req.Key, Held: true})
 }
 
-// announce writes to the own node if the next waiter watches that to learn of this grant: see planFor. A waiter that has seen this node
-// wait, by a list, stood in the queue before this contender listed it the last time. If announce fails, the call fails, and the waiter
-// learns of the deletion of the node.
+// announce writes to the contender's node if the next waiter watches the node to learn of this grant: see planFor. A waiter whose list
+// showed this node as a waiter stood in the queue before this contender listed it the last time. If announce fails, the call
+// fails, and the waiter learns of the deletion of the node.
 func (c *contender) announce(ctx context.Context, h *hold) error {
 	if c.req.Mode.Limit <= c.engine.mostCounted || !c.followed {
 		return nil
@@ -135,5 +137,5 @@ func (c *contender) announce(ctx context.Context, h *hold) error {
 	if errors.Is(err, driver.ErrLost) {
 		return errStartOver
 	}
-	return zkconn.AsDisconnected(ctx, err)
+	return err
 }

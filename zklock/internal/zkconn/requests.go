@@ -96,16 +96,14 @@ func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) 
 	}
 }
 
-// CreateParent creates a znode that does not end with the session. ended gets the outcome of a request that was sent, even after the
-// end of ctx.
-func (l *Link) CreateParent(ctx context.Context, path string, ended func(error)) error {
+// CreateParent creates a znode that does not end with the session.
+func (l *Link) CreateParent(ctx context.Context, path string) error {
 	return l.do(ctx, "create parent", path, func(conn *zk.Conn) error {
 		create, kind := conn.CreateContainer, int32(zk.FlagContainer)
 		if l.config.PersistentParents {
 			create, kind = conn.Create, zk.FlagPersistent
 		}
 		_, err := create(path, []byte{}, kind, l.config.ParentACL) // kazoo's Semaphore fails where there is no data
-		ended(err)
 		return err
 	})
 }
