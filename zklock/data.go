@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -76,4 +77,23 @@ func (o *ownNode) keepWish(data []byte) []byte {
 		return withWish(data)
 	}
 	return data
+}
+
+// hangUps counts how often in a row a server has hung up on a request with data, at once.
+type hangUps int
+
+// check returns the error of a request with data. A server hangs up, each time and at once, on a request that is larger than its buffer.
+func (n *hangUps) check(sess *zkconn.Session, began time.Time, data []byte, err error) error {
+	const enough = 4
+	if !zkconn.UnknownOutcome(err) {
+		return err
+	}
+	if *n++; time.Since(began) > sess.Times().HangUp || len(data) <= zkconn.MaxGrouped {
+		*n = 0
+	}
+	if *n < enough {
+		return err
+	}
+	return fmt.Errorf("zookeeper: %w",
+		driver.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(data)))
 }

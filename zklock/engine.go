@@ -19,13 +19,11 @@ type engine struct {
 	heartbeat *heartbeat
 	doubts    *doubts
 	late      *lateCreations
-	tasks     *task.Group // what goes on between calls
+	tasks     *task.Group // in the background of calls
 
-	mostCounted int // see planFor
-
-	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
-
-	warned sync.Once // that the counter of a lock nears its end
+	mark        string    // in the guids of this client's nodes that reclaim: see newGUID
+	mostCounted int       // see planFor
+	warned      sync.Once // that the counter of a lock nears its end
 
 	mu       strict.Mutex[strict.ZooKeeperEngine]
 	removing map[string]struct{} // nodes that removeLater deletes
@@ -34,15 +32,8 @@ type engine struct {
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
 func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
-		host:  host,
-		opts:  opts,
-		paths: paths{chroot: chroot, root: opts.Root},
-		tasks: task.NewGroup(),
-		mark:  newGUID()[:8],
-
-		mostCounted: mostCounted,
-
-		removing: make(map[string]struct{}),
+		host: host, opts: opts, paths: paths{chroot: chroot, root: opts.Root}, tasks: task.NewGroup(),
+		mark: new(form).newGUID("", "")[:8], mostCounted: mostCounted, removing: make(map[string]struct{}),
 	}
 	e.heartbeat = newHeartbeat(e)
 	e.doubts = newDoubts(e)

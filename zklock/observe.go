@@ -126,7 +126,11 @@ func (e *engine) lookAtHolders(ctx context.Context, l *zkconn.Lookout, parent, k
 		return none, err
 	}
 	first, _ := holders(line)
-	if mayJoin(first) {
+	mode := driver.Mode{Shared: true} // if no request holds the key, each may join
+	if len(first) > 0 {
+		mode = modeOf(first[0].name)
+	}
+	if mode.Shared && (mode.Limit == 0 || len(first) < mode.Limit) {
 		w, err := e.watched(ctx, l, parent, zkconn.WatchChildren)
 		if err != nil {
 			return none, err
@@ -146,7 +150,7 @@ func (e *engine) lookAtHolders(ctx context.Context, l *zkconn.Lookout, parent, k
 		}
 		nodes[x.name] = w.Node
 	}
-	info, _ := infoOfAll(key, first, nodes)
+	info, _ := infoOf(key, first, nodes)
 	return info, nil
 }
 

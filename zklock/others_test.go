@@ -5,24 +5,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 )
-
-// createNode creates a node as another client would, and returns its zxid.
-func createNode(t *testing.T, client *wired, path, data string, flags int32) int64 {
-	t.Helper()
-	name, err := client.Conn().Create(virtualRoot+"/"+path, []byte(data), flags, zk.WorldACL(zk.PermAll))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, stat, err := client.Conn().Exists(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stat.Czxid
-}
 
 // observed collects the tokens that an observer of a key is told, 0 for nobody. What it returns returns them.
 func observed(t *testing.T, client *wired, key string) func() []holdfast.Token {

@@ -21,51 +21,53 @@ const readers = 32
 // entry is a node in the queue.
 type entry struct {
 	name string
-	seq  int64
+	seq  int64 // the number; sequence.Last for each node that was created after the counter had reached its end
 }
 
-// parseEntry parses a child of a lock node; false for what does not stand
-// in the queue.
+// parseEntry parses a child of a lock's znode; false for a child that does not stand in the queue.
 func parseEntry(name string) (entry, bool) {
 	seq, ok := sequence.Of(name)
-	if !ok {
-		return entry{}, false
+	if seq < 0 {
+		seq = sequence.Last // up to ZooKeeper 3.5 the counter goes on below zero
 	}
-	return entry{name: name, seq: seq}, true
+	return entry{name, seq}, ok
 }
 
-// order returns the entries among the children of a lock node, the first in line first. If own is the name of an entry, order leaves
-// out the entries behind it.
+// order returns the entries among the children of a lock's znode, the first in line first: see sorted.
+func (e *engine) order(ctx context.Context, parent string, children []string, own string) ([]entry, error) {
+	line, err := sorted(children, own, func(tied []entry) (map[string]zkconn.Znode, error) { return e.readAll(ctx, parent, tied) })
+	if n := len(line); n > 0 && line[n-1].seq >= sequence.Warn {
+		e.warned.Do(func() {
+			e.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
+				"path", parent, "sequence", line[n-1].seq, "limit", sequence.Last)
+		})
+	}
+	return line, err
+}
+
+// sorted returns the entries among some children in their order. If own is the name of an entry, sorted leaves out the entries behind it.
 //
 // The order is that of the sequence numbers, which is the order of creation, until the counter of the parent reaches its end. There
-// the counter sticks, and order reads each later node: the zxid of the creation decides, and nodes that are gone are left out. Before
+// the counter sticks, and sorted reads each later node: the zxid of the creation decides, and nodes that are gone are left out. Before
 // the end no two nodes have the same number, except a reader that Curator's write lock leaves in its place: see compare.
-func (e *engine) order(ctx context.Context, parent string, children []string, own string) ([]entry, error) {
-	var line []entry
+func sorted(children []string, own string, read func(tied []entry) (map[string]zkconn.Znode, error)) (line []entry, err error) {
 	me, known := parseEntry(own)
-	last := int64(0)
 	for _, child := range children {
-		x, ok := parseEntry(child)
-		if !ok {
-			continue
-		}
-		last = max(last, x.seq)
-		if !known || x.rank() <= me.rank() {
+		if x, ok := parseEntry(child); ok && (!known || x.seq <= me.seq) {
 			line = append(line, x)
 		}
 	}
-	if last >= sequence.Warn {
-		e.warned.Do(func() {
-			e.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
-				"path", parent, "sequence", last, "limit", sequence.Last)
-		})
-	}
 	slices.SortFunc(line, entry.compare)
-	tied := ties(line)
+	var tied []entry // whose names do not tell their order
+	for i, x := range line {
+		if i > 0 && x.compare(line[i-1]) == 0 || i+1 < len(line) && x.compare(line[i+1]) == 0 {
+			tied = append(tied, x)
+		}
+	}
 	if len(tied) == 0 {
 		return line, nil
 	}
-	nodes, err := e.readAll(ctx, parent, tied)
+	nodes, err := read(tied)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func (e *engine) order(ctx context.Context, parent string, children []string, ow
 	}
 	line = slices.DeleteFunc(line, func(x entry) bool { return gone[x.name] })
 	slices.SortFunc(line, func(x, y entry) int {
-		if n := x.compare(y); n != 0 {
+		if n := x.compare(y); n != 0 || x.name == y.name {
 			return n
 		}
 		return cmp.Compare(nodes[x.name].Stat.Czxid, nodes[y.name].Stat.Czxid)
@@ -83,18 +85,10 @@ func (e *engine) order(ctx context.Context, parent string, children []string, ow
 	return line, nil
 }
 
-// rank is the sequence number; the end of the counter for a node that was created after the counter had reached it.
-func (x entry) rank() int64 {
-	if x.seq < 0 || x.seq >= sequence.Last {
-		return sequence.Last
-	}
-	return x.seq
-}
-
 // compare is the order of two entries as far as their names tell it. Curator's write lock, when it is downgraded, leaves a reader in
 // its place with its own number: the reader stands behind the writer.
 func (x entry) compare(y entry) int {
-	if n := cmp.Compare(x.rank(), y.rank()); n != 0 || x.rank() == sequence.Last {
+	if n := cmp.Compare(x.seq, y.seq); n != 0 || x.seq == sequence.Last {
 		return n
 	}
 	switch shared := sequence.Shared(x.name); {
@@ -106,49 +100,34 @@ func (x entry) compare(y entry) int {
 	return -1
 }
 
-// ties returns those of a sorted line whose names do not tell their order.
-func ties(line []entry) []entry {
-	var tied []entry
-	for i, x := range line {
-		if (i > 0 && x.compare(line[i-1]) == 0) || (i+1 < len(line) && x.compare(line[i+1]) == 0) {
-			tied = append(tied, x)
-		}
-	}
-	return tied
-}
-
 // readAll reads nodes, several at a time. Nodes that are gone have no entry. After the first error, or the end of ctx, it begins no
 // further read.
 func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	all := make([]zkconn.Znode, len(line))
-	var next atomic.Int64
-	var wg sync.WaitGroup
+	var (
+		next  atomic.Int64
+		reads sync.WaitGroup
+		mu    sync.Mutex
+		nodes = make(map[string]zkconn.Znode, len(line))
+	)
 	for range min(readers, len(line)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(line) && reading.Err() == nil; i = next.Add(1) - 1 {
+		reads.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(line)) && reading.Err() == nil; i = next.Add(1) - 1 {
 				node, err := e.link.Get(reading, parent+"/"+line[i].name)
 				if err == nil {
-					all[i] = node
+					mu.Lock()
+					nodes[line[i].name] = node
+					mu.Unlock()
 				} else if !errors.Is(err, zk.ErrNoNode) {
 					cancel(err)
 				}
 			}
 		})
 	}
-	wg.Wait()
+	reads.Wait()
 	if ctx.Err() != nil {
 		return nil, driver.ContextError(ctx)
 	}
-	if err := context.Cause(reading); err != nil {
-		return nil, err
-	}
-	nodes := make(map[string]zkconn.Znode, len(line))
-	for i, x := range line {
-		if all[i].Stat != nil {
-			nodes[x.name] = all[i]
-		}
-	}
-	return nodes, nil
+	return nodes, context.Cause(reading)
 }

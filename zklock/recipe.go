@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,7 +17,7 @@ import (
 
 // The recipe is the lock of ZooKeeper's documentation ("ZooKeeper Recipes and Solutions"): a contender creates an ephemeral
 // sequential node and lists its siblings. It holds the lock when no node before its own blocks it (rule.go); until then it watches
-// nodes before its own (wait.go). A guid in the name identifies the node when the reply to its creation was lost (create.go).
+// nodes before its own (wait.go). A guid in the name identifies the node when the reply to its creation was lost.
 
 // errStartOver ends an attempt that a change in the queue has made pointless. The next attempt begins at once.
 var errStartOver = errors.New("start over")
@@ -101,8 +103,11 @@ func (c *contender) attempt(ctx context.Context) (grant driver.Grant, err error)
 		return grant, errStartOver
 	default:
 		c.req.Queued(n)
-		c.tellMode(ahead)
-		if err := c.newWait(ahead).run(ctx); err != nil {
+		limit := c.req.Mode.Limit
+		if i := slices.IndexFunc(ahead, func(x entry) bool { return modeOf(x.name).Limit != limit }); i >= 0 {
+			c.req.Behind(modeOf(ahead[i].name))
+		}
+		if err := c.wait(ctx, ahead); err != nil {
 			return grant, err
 		}
 	}
@@ -136,6 +141,79 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 		}
 	}
 	return line[:i], nil
+}
+
+// join makes sure that the contender has a node, and returns a list of the queue that was made after the creation of the node.
+func (c *contender) join(ctx context.Context) (zkconn.Listing, error) {
+	if c.node == "" && !c.unknown {
+		l, err := c.create(ctx)
+		if err != nil || l.Err == nil && slices.Contains(l.Names, c.node) {
+			return l, err
+		}
+		// The list failed, or overtook the creation.
+	}
+	if c.unknown {
+		if err := c.engine.link.Sync(ctx, c.parent); err != nil {
+			return zkconn.Listing{}, err
+		}
+	}
+	l, err := c.engine.link.List(ctx, c.parent)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return l, err
+	}
+	if c.unknown {
+		i := slices.IndexFunc(l.Names, func(name string) bool { return strings.Contains(name, c.guid) })
+		if i < 0 { // the server may still carry out the creation: see late.go
+			c.letGo()
+			return l, errStartOver
+		}
+		c.node, c.unknown = l.Names[i], false
+	}
+	return l, nil
+}
+
+// create makes one try to create the node, and returns the list that the server made right after the creation. The list may have failed.
+func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
+	began, path := time.Now(), c.parent+"/"+c.engine.opts.Names.form().prefix(c.guid, c.req.Mode)
+	creation := c.engine.link.Create(c.sess, zkconn.NewNode{Path: path, Data: c.data})
+	var outcome zkconn.Outcome
+	select {
+	case outcome = <-creation.Done():
+	case <-ctx.Done():
+		orphan := *c
+		c.forget()
+		creation.Abandon(func(outcome zkconn.Outcome) {
+			_ = orphan.created(outcome)
+			orphan.letGo()
+		})
+		return zkconn.Listing{}, driver.ContextError(ctx)
+	}
+	err := c.created(outcome)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		if err := c.engine.createParents(ctx, c.parent); err != nil {
+			return zkconn.Listing{}, err
+		}
+		return zkconn.Listing{}, errStartOver
+	case err != nil:
+		return zkconn.Listing{}, c.hangUps.check(c.sess, began, c.data, err)
+	}
+	select {
+	case l := <-creation.Listed:
+		return l, nil
+	case <-ctx.Done():
+		return zkconn.Listing{}, driver.ContextError(ctx)
+	}
+}
+
+// created notes the outcome of a creation.
+func (c *contender) created(outcome zkconn.Outcome) error {
+	err := zkconn.StepError("create", c.parent, outcome.Err)
+	if err == nil {
+		c.node, c.czxid, c.hangUps = base(outcome.Path), outcome.Czxid, 0
+	}
+	c.unknown = zkconn.UnknownOutcome(err)
+	return err
 }
 
 // vanished is called when a list does not show the contender's node. A program has deleted the node, or its parent, or the server
@@ -233,7 +311,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 // withdraw deletes the node of a try, and returns when the node is deleted.
 func (c *contender) withdraw(ctx context.Context) error {
 	c.own.stop()
-	if _, err := c.engine.tryRemove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
+	if _, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
 		return err
 	}
 	c.forget()
@@ -248,7 +326,7 @@ func (c *contender) letGo() {
 	}
 	switch {
 	case c.unknown:
-		c.engine.late.remove(c.sess, c.parent, c.guidInName())
+		c.engine.late.remove(c.sess, c.parent, c.guid)
 	case c.node != "":
 		c.engine.removeLater(c.sess, c.path())
 	}
@@ -261,11 +339,9 @@ func (c *contender) forget() {
 		c.own.stop()
 	}
 	c.unknown, c.node, c.czxid, c.own = false, "", 0, nil
-	c.guid = newGUID()
+	owner := ""
 	if c.req.Reclaim {
-		c.guid = c.engine.markedGUID(c.req.Owner)
+		owner = c.req.Owner
 	}
+	c.guid = c.engine.opts.Names.form().newGUID(c.engine.mark, owner)
 }
-
-// guidInName returns the guid as it stands in node names.
-func (c *contender) guidInName() string { return c.engine.opts.Names.form().guid(c.guid) }

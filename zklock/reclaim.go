@@ -20,9 +20,7 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 	for _, x := range slices.Backward(ahead) { // forward, each deletion could grant the lock to the next node that is to be deleted
 		node, ok := nodes[x.name]
 		owner, _ := decodeData(node.Data)
-		asked := bytes.Equal(node.Data, wish) || bytes.Equal(node.Data, unlock) // another program has overwritten the owner
-		own := owner == c.req.Owner || asked && marked(x.name, c.req.Owner)
-		if !ok || !own || node.Stat.EphemeralOwner == c.sess.ID {
+		if !ok || owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
 			continue
 		}
 		path := c.parent + "/" + x.name

@@ -10,18 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that it was gone
-// at the first try. If the server refuses the deletion, remove returns the refusal, and tries again in the background.
-func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
-	missing, err = e.tryRemove(ctx, nil, sess, path)
-	if err != nil && ctx.Err() == nil {
-		e.removeLater(sess, path)
-	}
-	return missing, err
-}
-
-// tryRemove is remove that gives up when the server refuses, or again does; again is as for [zkconn.Link.Retry].
-func (e *engine) tryRemove(
+// remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that the node was gone
+// at the first try. If the server refuses the deletion, remove returns the refusal, and the background tries again. again is as for
+// [zkconn.Link.Retry].
+func (e *engine) remove(
 	ctx context.Context, again func(context.Context, error, <-chan struct{}) error, sess *zkconn.Session, path string,
 ) (missing bool, err error) {
 	sent := false
@@ -41,33 +33,35 @@ func (e *engine) tryRemove(
 		}
 		return err
 	})
+	if err != nil && ctx.Err() == nil {
+		e.removeLater(sess, path)
+	}
 	return missing, err
 }
 
 // removeLater deletes a node in the background. It tries again after a refusal, since an operator may give the permission.
 func (e *engine) removeLater(sess *zkconn.Session, path string) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, removes := e.removing[path]; removes {
+	_, removes := e.removing[path]
+	e.removing[path] = struct{}{}
+	e.mu.Unlock()
+	if removes {
 		return
 	}
-	e.removing[path] = struct{}{}
 	e.tasks.Go(func(ctx context.Context) {
-		defer func() {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			delete(e.removing, path)
-		}()
 		t := sess.Times()
 		for pause := t.Look; ; pause = min(2*pause, t.MaxLook) {
-			_, err := e.tryRemove(ctx, nil, sess, path)
+			_, err := e.remove(ctx, nil, sess, path)
 			if err == nil || ctx.Err() != nil {
-				return
+				break
 			}
 			if pause == t.Look {
 				e.host.Logger().Error("cannot delete own node", "path", path, "error", err)
 			}
 			backoff.Sleep(ctx, pause, nil)
 		}
+		e.mu.Lock()
+		delete(e.removing, path)
+		e.mu.Unlock()
 	})
 }

@@ -3,13 +3,68 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
+
+// plan is what a waiter watches.
+type plan struct {
+	nodes  []entry
+	until  int  // the wait is over when so many of the watched nodes are left
+	enough bool // that is the grant; otherwise the queue is listed then
+
+	chain bool // the only node is watched for a write, too
+	queue bool // the list of the queue is watched, and no node
+}
+
+// mostCounted is the largest limit of permits that are counted.
+const mostCounted = 8
+
+// planFor returns the plan of a request that has to wait behind some nodes. Its line is a part of them, of which fewer than k must be left
+// before the request is granted:
+//
+//	permit, with at least limit permits of that limit right before it    those permits; k is the limit
+//	any other request                                                    the nodes that do not share with it; k is 1
+//
+// A short line is watched as a whole, and its deletions are counted. The deletion that leaves k-1 nodes is the grant if nothing but the
+// line is in the way: no other node before a line of permits, and fewer permits than the limit beside a line of other nodes. Otherwise
+// the queue is listed then. Of a long line the last k+1 nodes are watched: the first of their deletions has the queue listed.
+//
+// Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
+// the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key: see announce.
+//
+// A writer of Curator's read-write lock may leave a reader in its place, so the queue is listed when that writer goes.
+func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
+	run := 0
+	for run < len(ahead) && mode.SharesWith(modeOf(ahead[len(ahead)-1-run].name)) {
+		run++
+	}
+	line, k, beside := strangers(mode, ahead), 1, 0
+	if mode.Limit > 0 {
+		beside = len(ahead) - len(line)
+	}
+	alone := mode.Limit == 0 || beside < mode.Limit
+	if mode.Limit > 0 && run >= mode.Limit {
+		line, k, alone = ahead[len(ahead)-run:], mode.Limit, run == len(ahead)
+	}
+	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
+	switch {
+	case k > mostCounted && run == k:
+		return plan{queue: true}
+	case k > mostCounted:
+		return plan{nodes: line[len(line)-1:], chain: true}
+	case alone && !returns && len(line) <= max(2*k-1, 2):
+		return plan{nodes: line, until: k - 1, enough: true}
+	}
+	line = line[max(0, len(line)-k-1):]
+	return plan{nodes: line, until: len(line) - 1}
+}
 
 // wait carries out the plan of a contender that has to wait.
 type wait struct {
@@ -26,9 +81,11 @@ type announcement struct {
 	version int32
 }
 
-func (c *contender) newWait(ahead []entry) *wait {
+// wait returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
+func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, ahead: ahead}
 	w.watches = c.engine.link.NewLookout(c.engine.tasks.Context(), len(w.nodes)+1)
+	defer w.watches.End()
 	if w.queue {
 		w.watches.Watch(c.parent, zkconn.WatchChildren)
 	}
@@ -36,12 +93,6 @@ func (c *contender) newWait(ahead []entry) *wait {
 		w.last = c.parent + "/" + x.name
 		w.watches.Watch(w.last, zkconn.WatchData)
 	}
-	return w
-}
-
-// run returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
-func (w *wait) run(ctx context.Context) error {
-	defer w.watches.End()
 	read := w.watches.Watches[w.last].Read
 	patience := w.sess.Times().Doubt
 	timer := time.NewTimer(patience)
@@ -121,7 +172,8 @@ func (w *wait) doubt() {
 // expired returns the error of a wait that lasted until ctx ended. It names the holder if only one node is before the contender's.
 func (w *wait) expired() error {
 	if watch := w.watches.Watches[w.last]; len(w.ahead) == 1 && watch != nil && watch.IsSet() {
-		return driver.Held(infoOf(w.req.Key, base(w.last), watch.Node))
+		info, _ := infoOf(w.req.Key, w.ahead, map[string]zkconn.Znode{w.ahead[0].name: watch.Node})
+		return driver.Held(info)
 	}
 	return driver.Held(driver.Info{Key: w.req.Key, Held: true})
 }
