@@ -2,7 +2,10 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"sync"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
@@ -96,4 +99,25 @@ func (e *engine) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = e.Close(ctx)
+}
+
+// createParents creates the znode of a lock, and the znodes above it that are missing, but not the chroot. It tries the lowest first.
+func (e *engine) createParents(ctx context.Context, path string) error {
+	err := e.link.CreateParent(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
+		return zkconn.NoChroot(dir(path))
+	}
+	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
+		if err := e.createParents(ctx, dir(path)); err != nil {
+			return err
+		}
+		err = e.link.CreateParent(ctx, path)
+	}
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return errStartOver // the server has removed the znode above, which was empty
+	}
+	return err
 }

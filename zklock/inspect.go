@@ -49,9 +49,7 @@ func (e *engine) bounded(ctx context.Context, f func(ctx context.Context, sess *
 
 // describe reads the nodes of a queue that choose returns. If choose returns none, the key is described as free. Nodes that vanish
 // while they are read are left out.
-func (e *engine) describe(
-	ctx context.Context, parent, key string, choose func(line []entry) ([]entry, error),
-) (driver.Info, error) {
+func (e *engine) describe(ctx context.Context, parent, key string, choose func([]entry) ([]entry, error)) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	for {
 		listed, err := e.link.List(ctx, parent)

@@ -33,18 +33,20 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 			return err
 		}
 		lower, highest := regression(info, told, newest)
-		if lower.Held {
-			exists, err := e.exists(ctx, lower)
-			if err == nil && exists {
-				err = driver.ErrHistoryLost
-			}
-			if err != nil {
-				watches.End()
-				return err
-			}
-		} else {
+		if !lower.Held {
 			told, newest = info, highest
 			tell(info)
+		} else { // neither a follower that lags behind nor a deposed leader completes a transaction
+			path := e.paths.lock(key) + "/" + lower.Grant
+			err := e.link.Retry(ctx, nil, func(*zkconn.Session) error { return e.link.Check(ctx, path) })
+			if err == nil {
+				err = driver.ErrHistoryLost
+			}
+			if !errors.Is(err, zk.ErrNoNode) {
+				watches.End()
+				return zkconn.AsDisconnected(ctx, err)
+			}
+			e.doubts.ask(path) // the server may have diverged
 		}
 		if err := e.awaitChange(ctx, watches, lost); err != nil {
 			return err
@@ -75,18 +77,6 @@ func has(info, grant driver.Info) bool {
 		}
 	}
 	return false
-}
-
-// exists asks by a transaction whether the node of a grant exists. Neither a follower that lags behind nor a deposed leader completes
-// the transaction.
-func (e *engine) exists(ctx context.Context, grant driver.Info) (bool, error) {
-	path := e.paths.lock(grant.Key) + "/" + grant.Grant
-	err := e.link.Retry(ctx, nil, func(*zkconn.Session) error { return e.link.Check(ctx, path) })
-	if errors.Is(err, zk.ErrNoNode) {
-		e.doubts.ask(path) // the server may have diverged
-		return false, nil
-	}
-	return err == nil, zkconn.AsDisconnected(ctx, err)
 }
 
 // watchHolders returns the holders of a key, and watches of which one fires when the holders change.

@@ -33,27 +33,22 @@ type Options struct {
 	// it is created when needed. Default: DefaultRoot. Not "/", nor in /zookeeper.
 	Root string
 
-	// SessionTimeout is the session timeout to ask for: how long the server
-	// waits for a silent client before it gives its locks to others. The server
-	// clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout returns
-	// the result. Default: DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
+	// SessionTimeout is the session timeout to ask for: how long the server waits for a silent client before it gives its locks to
+	// others. The server clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout returns the result. Default:
+	// DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
 	SessionTimeout time.Duration
 
 	// DialTimeout bounds Dial if its ctx has no deadline. Default: two rounds over all addresses; see [Dial].
 	DialTimeout time.Duration
 
-	// Heartbeat is how often a session that holds locks sends a sync, and then
-	// a write to the quorum (one for all of them), to prove that it lives. Default: a
-	// sixth of the negotiated timeout. At most a quarter of SessionTimeout, and of what
-	// is negotiated: with that, the deadline is a quarter to a half of the timeout ahead,
-	// less the margin, instead of a half to two thirds. A session without locks sends a sync per third of the
-	// timeout.
+	// Heartbeat is how often a session that holds locks sends a sync, and then a write to the quorum (one for all locks), to prove
+	// that it lives. Default: a sixth of the negotiated timeout. At most a quarter of SessionTimeout, and of the negotiated
+	// timeout: then the deadline is a quarter to a half of the timeout ahead, less the margin, instead of a half to two thirds. A
+	// session without locks sends a sync per third of the timeout.
 	//
-	// A negative value turns all of these off. The end of the session is then
-	// counted from the last request of any kind that a server acknowledged, and
-	// "the holder knows first" no longer holds when a follower is cut off from
-	// its leader together with its client: for up to syncLimit ticks more, the
-	// follower acknowledges what the leader never hears of.
+	// A negative value turns all of these off. The end of the session is then counted from the last request of any kind that a
+	// server acknowledged, and "the holder knows first" no longer holds when a follower is cut off from its leader together with
+	// its client, for up to syncLimit ticks.
 	Heartbeat time.Duration
 
 	// TickTime is the servers' tick, or the longest of several. It matters only where
@@ -77,10 +72,9 @@ type Options struct {
 	// write the nodes can break the lock.
 	ACL, ParentACL []zk.ACL
 
-	// PersistentParents makes the parents plain persistent znodes. The default
-	// is container znodes, which the server removes some time after they have
-	// become empty. With KazooNames parents are always persistent: an object of kazoo that has
-	// seen its parent never creates it again, and fails for good once the parent is removed.
+	// PersistentParents makes the parents plain persistent znodes. The default is container znodes, which the server removes some
+	// time after they have become empty. With KazooNames parents are always persistent: an object of kazoo that has seen its parent
+	// never creates it again, and fails for good once the parent is removed.
 	PersistentParents bool
 
 	// TLS, if set, is used for every connection. ServerName defaults to the

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-
 	"github.com/holdfast-go/holdfast"
 )
 

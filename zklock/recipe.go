@@ -298,8 +298,12 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		engine: c.engine, sess: c.sess, path: c.path(), own: c.own,
 		owner: c.req.Owner, czxid: c.czxid, known: true,
 	}
-	if err := c.announce(ctx, h); err != nil {
-		return driver.Grant{}, err
+	if c.req.Mode.Limit > c.engine.mostCounted && c.followed { // the next waiter may watch the node to learn of this grant: see planFor
+		if err := h.SetData(ctx, c.req.Data); errors.Is(err, driver.ErrLost) {
+			return driver.Grant{}, errStartOver
+		} else if err != nil {
+			return driver.Grant{}, err
+		}
 	}
 	if !c.own.notify(c.req.Lost, c.req.Asked) {
 		return driver.Grant{}, c.ownGone()

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// reclaim deletes, of the nodes before this contender's, those that other sessions have under the same owner name. It returns
-// errStartOver if one of the nodes is gone.
+// reclaim deletes, of the nodes before this contender's, those that other sessions have under the same owner name, while the contender's
+// node exists. It returns errStartOver if one of the nodes is gone.
 func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 	nodes, err := c.engine.readAll(ctx, c.parent, ahead)
 	if err != nil {
@@ -24,7 +24,11 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 			continue
 		}
 		path := c.parent + "/" + x.name
-		switch err := c.evict(ctx, path, node.Data); {
+		switch err := c.engine.link.Transact(ctx, "reclaim", path,
+			&zk.CheckVersionRequest{Path: c.path(), Version: -1},
+			&zk.SetDataRequest{Path: path, Data: bytes.Clone(node.Data), Version: -1}, // tells the cause: see ownNode.whyMissing
+			&zk.DeleteRequest{Path: path, Version: -1},
+		); {
 		case err == nil:
 			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", c.req.Owner,
 				"token", uint64(node.Stat.Czxid))
@@ -40,17 +44,4 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 		return errStartOver
 	}
 	return nil
-}
-
-// evict deletes a node while the contender's own node exists. It writes to the node in the same transaction, which tells the client
-// of the node that the cause is a reclaim: see ownNode.whyMissing.
-func (c *contender) evict(ctx context.Context, path string, data []byte) error {
-	const step = "reclaim"
-	link := c.engine.link
-	own, gone := &zk.CheckVersionRequest{Path: c.path(), Version: -1}, &zk.DeleteRequest{Path: path, Version: -1}
-	err := link.Transact(ctx, step, path, own, &zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1}, gone)
-	if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
-		err = link.Transact(ctx, step, path, own, gone)
-	}
-	return err
 }

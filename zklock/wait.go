@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -37,7 +36,9 @@ const mostCounted = 8
 // the queue is listed then. Of a long line the last k+1 nodes are watched: the first of their deletions has the queue listed.
 //
 // Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
-// the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key: see announce.
+// the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key. A waiter
+// whose list showed the predecessor as a waiter stood in the queue before the predecessor listed it the last time. If that write fails,
+// the predecessor's call fails, and the waiter learns of the deletion of its node.
 //
 // A writer of Curator's read-write lock may leave a reader in its place, so the queue is listed when that writer goes.
 func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
@@ -176,18 +177,4 @@ func (w *wait) expired() error {
 		return driver.Held(info)
 	}
 	return driver.Held(driver.Info{Key: w.req.Key, Held: true})
-}
-
-// announce writes to the contender's node if the next waiter watches the node to learn of this grant: see planFor. A waiter whose list
-// showed this node as a waiter stood in the queue before this contender listed it the last time. If announce fails, the call
-// fails, and the waiter learns of the deletion of the node.
-func (c *contender) announce(ctx context.Context, h *hold) error {
-	if c.req.Mode.Limit <= c.engine.mostCounted || !c.followed {
-		return nil
-	}
-	err := h.SetData(ctx, c.req.Data)
-	if errors.Is(err, driver.ErrLost) {
-		return errStartOver
-	}
-	return err
 }

@@ -68,7 +68,7 @@ var zooKeeperMutants = []mutant{
 	}, []change{{"zklock/heartbeat.go", `if h.next() != nil {`, `if false && h.next() != nil {`}}},
 
 	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
-		"zklock/parents.go",
+		"zklock/engine.go",
 		`		return errStartOver // the server`,
 		`		return err // the server`,
 	}, nil},
