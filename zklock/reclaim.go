@@ -24,7 +24,8 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 			continue
 		}
 		path := c.parent + "/" + x.name
-		switch err := c.engine.link.Transact(ctx, "reclaim", path,
+		switch err := c.engine.link.Transact(
+			ctx, "reclaim", path,
 			&zk.CheckVersionRequest{Path: c.path(), Version: -1},
 			&zk.SetDataRequest{Path: path, Data: bytes.Clone(node.Data), Version: -1}, // tells the cause: see ownNode.whyMissing
 			&zk.DeleteRequest{Path: path, Version: -1},
