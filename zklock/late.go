@@ -24,7 +24,6 @@ type lateCreation struct {
 	sess   *zkconn.Session
 	parent string
 	guid   string // as it stands in node names
-	keep   string // the node with this guid that the client uses; "" for none
 	until  time.Time
 }
 
@@ -43,33 +42,16 @@ func newLateCreations(e *engine) *lateCreations {
 	return &lateCreations{engine: e, wake: make(chan struct{}, 1)}
 }
 
-// remove deletes, in the background, the nodes of creations with a guid, now and when they come.
+// remove deletes, in the background, the node of a creation with a guid, now and when the server carries out the creation.
 func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
-	l.expect(sess, parent, guid, "")
-	l.reopened()
-}
-
-// expect deletes nodes with a guid, other than keep, when they come.
-func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) {
+	defer l.reopened()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(l.all, lateCreation{sess, parent, guid, keep, time.Now().Add(sess.Times().Late)})
+	l.all = append(l.all, lateCreation{sess, parent, guid, time.Now().Add(sess.Times().Late)})
 	if !l.looking {
 		l.looking = l.engine.tasks.Go(l.run)
 	}
 	l.signal()
-}
-
-// keepNot is called when the client has given up a node, which was deleted before: at the end of the counter a late creation gets
-// the same name.
-func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, one := range l.all {
-		if one.sess == sess && one.keep == base(path) && one.parent == dir(path) {
-			l.all[i].keep = ""
-		}
-	}
 }
 
 // reopened has the client look now.
@@ -149,7 +131,7 @@ func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCrea
 			}
 			for _, name := range names {
 				for _, one := range some {
-					if strings.Contains(name, one.guid) && name != one.keep {
+					if strings.Contains(name, one.guid) {
 						l.engine.removeLater(one.sess, parent+"/"+name)
 					}
 				}
