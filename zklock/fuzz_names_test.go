@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
@@ -190,7 +192,7 @@ func FuzzOwnerMark(f *testing.F) {
 		}
 		self, twin := &engine{mark: new(form).newGUID("", "")[:8]}, &engine{mark: new(form).newGUID("", "")[:8]}
 		for _, names := range []Names{CuratorNames, KazooNames, CuratorLatchNames} {
-			name := names.form().prefix(names.form().newGUID(self.mark, owner), driver.Mode{Shared: seq&1 == 0 && names != CuratorLatchNames}) + fmt.Sprintf("%010d", seq)
+			name := names.form().prefix(names.form().newGUID(self.mark, markOf(owner)), driver.Mode{Shared: seq&1 == 0 && names != CuratorLatchNames}) + fmt.Sprintf("%010d", seq)
 			if _, ok := parseEntry(name); !ok || !marked(name, owner) || marked(name, other) != (owner == other) {
 				t.Fatalf("%v: %q is not that of %q only, of whom %q is another", names, name, owner, other)
 			}
@@ -266,11 +268,43 @@ func TestNewGUID(t *testing.T) {
 	for i := range 200 {
 		guid := f.newGUID("", "")
 		if i%2 == 1 {
-			guid = f.newGUID("01234567", "worker")
+			guid = f.newGUID("01234567", markOf("worker"))
 		}
 		if !form.MatchString(guid) || seen[guid] {
 			t.Fatalf("guid %q is no version 4 UUID, or not new", guid)
 		}
 		seen[guid] = true
+	}
+}
+
+// TestVoid checks that a node is void exactly from its bound on, in each form of names, and that no other guid makes a node void.
+func TestVoid(t *testing.T) {
+	for names := range namesEnd {
+		f := names.form()
+		for _, mode := range []driver.Mode{{}, {Shared: true}, {Shared: true, Limit: 3}} {
+			name := func(guid string) string { return f.prefix(guid, mode) }
+			bounded := name(f.newGUID(boundText(7), boundMark))
+			if bounded == "" {
+				continue
+			}
+			for number, want := range map[string]bool{"0000000006": false, "0000000007": true, "2147483647": true, "-2147483648": false, "7": false, "": false} {
+				if void(bounded+number) != want {
+					t.Errorf("%q is void: %v", bounded+number, !want)
+				}
+				for _, other := range []string{f.newGUID("", ""), f.newGUID(boundText(7), markOf("worker"))} {
+					if made := name(other) + number; void(made) {
+						t.Errorf("%q is void", made)
+					}
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		created, children int32
+		want              int64
+	}{{}, {7, 3, 7}, {1<<31 - 1, 5, 1<<31 - 1}, {1<<30 + 1, 0, 1<<30 + 1}} {
+		if got := nextNumber(&zk.Stat{Cversion: 2*c.created - c.children, NumChildren: c.children}); got != c.want {
+			t.Errorf("%+v: the next number is %d", c, got)
+		}
 	}
 }

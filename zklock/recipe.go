@@ -79,7 +79,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (grant driver
 			granted = true
 			e.keepParents(c.parent)
 			return grant, nil
-		case c.seen != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && e.link.IsOpen(): // ctx has ended, and no outage
+		case c.seen != nil && ctx.Err() != nil && errors.Is(err, driver.ErrDisconnected) && e.link.IsOpen(): // there is no outage
 			return grant, c.seen
 		default:
 			return grant, err

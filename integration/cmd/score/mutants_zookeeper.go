@@ -68,9 +68,9 @@ var zooKeeperMutants = []mutant{
 	}, []change{{"zklock/heartbeat.go", `if h.next() != nil {`, `if false && h.next() != nil {`}}},
 
 	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
-		"zklock/engine.go",
-		`		return errStartOver // the server`,
-		`		return err // the server`,
+		"zklock/parents.go",
+		`		return errStartOver // a client`,
+		`		return err // a client`,
 	}, nil},
 
 	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
