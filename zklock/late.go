@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -30,8 +29,7 @@ type lateCreation struct {
 // lateCreations are the creations of a client that may be carried out late.
 type lateCreations struct {
 	engine *engine
-	wake   chan struct{} // of capacity 1: there is a reason to look soon
-	hurry  atomic.Bool   // and even now
+	wake   chan struct{} // of capacity 1: there is a reason to look now
 
 	mu      strict.Mutex[strict.LateCreations]
 	all     []lateCreation
@@ -51,16 +49,10 @@ func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
 	if !l.looking {
 		l.looking = l.engine.tasks.Go(l.run)
 	}
-	l.signal()
 }
 
 // reopened has the client look now.
 func (l *lateCreations) reopened() {
-	l.hurry.Store(true)
-	l.signal()
-}
-
-func (l *lateCreations) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -70,21 +62,12 @@ func (l *lateCreations) signal() {
 // run looks, until no creation of the present session can come any more.
 func (l *lateCreations) run(ctx context.Context) {
 	t := l.engine.link.Times()
-	pause := t.Look
-	next := time.Now().Add(pause)
-	for {
+	for pause := t.Look; ; {
 		select {
 		case <-l.wake:
 			pause = t.Look
-			soon := time.Now()
-			if !l.hurry.Swap(false) {
-				soon = soon.Add(pause)
-			}
-			if soon.Before(next) {
-				next = soon
-			}
-			continue
-		case <-time.After(time.Until(next)):
+		case <-time.After(pause):
+			pause = min(2*pause, t.MaxLook)
 		case <-ctx.Done():
 			return
 		}
@@ -93,8 +76,6 @@ func (l *lateCreations) run(ctx context.Context) {
 			return
 		}
 		l.look(ctx, byParent)
-		pause = min(2*pause, t.MaxLook)
-		next = time.Now().Add(pause)
 	}
 }
 

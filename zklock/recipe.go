@@ -107,7 +107,6 @@ func (c *contender) attempt(ctx context.Context) (grant driver.Grant, err error)
 	}
 	switch n := len(blockers(c.req.Mode, ahead)); {
 	case n == 0 && !void(c.node):
-		c.seen = nil
 	case !c.req.Wait: // another client was faster: the next attempt probes again
 		if err := c.withdraw(ctx, n > 0); err != nil {
 			return grant, err
@@ -124,6 +123,7 @@ func (c *contender) attempt(ctx context.Context) (grant driver.Grant, err error)
 			return grant, err
 		}
 	}
+	c.seen = nil
 	if err := c.prove(ctx); err != nil {
 		return grant, err
 	}
