@@ -154,6 +154,8 @@ func (w *wait) lastRead() error {
 	case w.chain && stat.Version > 0 && w.announced != write:
 		w.announced = write
 		return errStartOver
+	case !w.queue:
+		w.engine.doubts.askIfOld(w.last, time.UnixMilli(stat.Ctime)) // callers may never wait until doubt asks
 	}
 	return nil
 }

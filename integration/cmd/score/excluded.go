@@ -25,6 +25,7 @@ var excluded = map[string]string{
 	"Z56":   "permissions: all clients may do everything",
 	"Z68":   "how long Close takes at a server that is too busy: it is given a lease",
 	"Z70":   "rare: an event that is lost while several share a key, and no new connection after it",
+	"Z72":   "words that other programs write",
 	"Z81":   "how soon a wish is heard of whose event was lost, on which there is no rule",
 	"V1":    "what a version of the server does",
 	"V2":    "what a version of the server does, at the end of the counter",
