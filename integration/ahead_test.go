@@ -146,25 +146,3 @@ func TestLookAheadWritten(t *testing.T) {
 		s.clean(t)
 	})
 }
-
-// Z10. A client that may not read the node before its predecessor waits for the predecessor all the same.
-func TestLookAheadDenied(t *testing.T) {
-	play(t, nil, func(t *testing.T, s *scene) {
-		s.prepare(t)
-		first, err := s.conn.CreateProtectedEphemeralSequential(s.parent+"/lock-", nil, zk.WorldACL(zk.PermAll&^zk.PermRead))
-		must(t, err)
-		second := s.foreign(t)
-		got := acquiring(limited(t), s.client, s.key)
-		s.newest(t, 3)
-		s.quiet(t)
-		lists := s.lists()
-		silent(t, "grant", got)
-		if n := s.lists(); n > lists {
-			t.Errorf("the queue was listed %d times more", n-lists)
-		}
-		s.delete(t, first)
-		s.delete(t, second)
-		release(t, granted(t, got))
-		s.clean(t)
-	})
-}

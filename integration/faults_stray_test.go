@@ -123,54 +123,6 @@ func TestReturnLooksAtOnce(t *testing.T) {
 	})
 }
 
-// Z1. The client does not forget a repeated create when an operator deletes the second node, or all nodes, before the
-// client has listed it.
-func TestCreationArrivesAfterDeletion(t *testing.T) {
-	t.Parallel()
-	for name, all := range map[string]bool{"the node": false, "its parent too": true} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(t *testing.T, s *scene) {
-				for tries := 1; !checkArrivalAfterDeletion(t, s, all); tries++ {
-					if tries == 10 { // it does so once in fifty times
-						verdict.Inconclusive(t, "the list overtakes the creation each time")
-					}
-					s.client, s.proxy, s.expire = s.proxied(t, nil)
-					s.key = newKey(t)
-					s.parent = under(s.key)
-				}
-			})
-		})
-	}
-}
-
-// checkArrivalAfterDeletion returns false if the list overtook the create that it was sent with: then there was no node to
-// delete.
-func checkArrivalAfterDeletion(t *testing.T, s *scene, all bool) bool {
-	t.Helper()
-	lost, got, reconnect := s.loseCreation(limited(t), t, losses["request"])
-	look, pass := s.proxy.HoldRequest(faultproxy.OpGetChildren2, s.parent)
-	defer pass()
-	reconnect()
-	receive(t, "the list behind the repetition", look)
-	var names []string
-	for end := time.Now().Add(time.Second); len(names) == 0; time.Sleep(5 * time.Millisecond) {
-		names = list(t, s.conn, s.parent)
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	s.delete(t, s.parent+"/"+names[0])
-	if all {
-		s.delete(t, s.parent)
-	}
-	pass()
-	release(t, granted(t, got))
-	s.arrives(t, lost)
-	s.reconnects(t)
-	noResidue(t, s.conn, s.parent)
-	return true
-}
-
 // Z1. The client looks for strays in their own session only; the next session begins with none.
 func TestNoLookInTheNextSession(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {

@@ -13,10 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// A wish that a holder let go is written into the data of its node, in the form of Curator's
-// Revoker: its word alone, where the data is empty, as that of a revocable holder of Curator's
-// is. Other data stays and is followed by a suffix, so that it is still known whose node it
-// is. (The Revoker overwrites it.) ZooKeeper's documentation has another word for the same.
+// A wish that a holder let go is written into the data of its node, in the form of Curator's Revoker: the word alone where the data
+// is empty, as Curator's revocable holders leave it; behind other data it is a suffix, which keeps the owner's name.
+// ZooKeeper's documentation has another word for the same.
 var (
 	wish     = []byte("__REVOKE__")
 	wishText = []byte("\x00__REVOKE__")
@@ -42,8 +41,7 @@ func withoutWish(data []byte) []byte {
 	return bytes.TrimSuffix(data, wishText)
 }
 
-// wished reports whether somebody has written a wish to a node that its own client writes
-// under an owner name.
+// wished reports whether a program has written a wish to a node that its own client writes under an owner name.
 func wished(data []byte, owner string) bool {
 	return isWish(data) || bytes.Equal(data, unlock) && owner != string(unlock)
 }
@@ -65,37 +63,63 @@ func (e *engine) grantPath(info driver.Info) (string, error) {
 	return e.paths.lock(info.Key) + "/" + info.Grant, nil
 }
 
-// Ask implements [driver.Driver]. The name of a node is that of one grant, so no copy of the
-// write reaches another, and its version keeps it from undoing what the holder, or another
-// that asks, writes meanwhile.
-func (e *engine) Ask(ctx context.Context, info driver.Info) error {
+// change calls f with the node of a grant, which it has read at a server that follows its leader. If there is no such node, change
+// returns driver.ErrChanged. f may return zk.ErrBadVersion, to be called again.
+func (e *engine) change(
+	ctx context.Context, info driver.Info, f func(ctx context.Context, sess *zkconn.Session, path string, node zkconn.Znode) error,
+) error {
 	path, err := e.grantPath(info)
 	if err != nil {
 		return err
 	}
-	changed := fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
-	return e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) error {
-		for {
-			var node zkconn.Znode
-			err := e.ifCurrent(ctx, func() (err error) {
-				node, err = e.link.Get(ctx, path)
-				if errors.Is(err, zk.ErrNoNode) || err == nil && driver.Token(node.Stat.Czxid) != info.Token {
-					err = changed
-				}
-				return err
-			})
-			if err != nil || isWish(node.Data) {
-				return err
-			}
-			_, err = e.link.Set(ctx, path, withWish(node.Data), node.Stat.Version)
-			switch {
-			case errors.Is(err, zk.ErrBadVersion):
-				continue
-			case errors.Is(err, zk.ErrNoNode):
-				e.doubts.ask(path)
-				return changed
-			}
+	return e.bounded(ctx, func(ctx context.Context, sess *zkconn.Session) error {
+		if err := e.link.Sync(ctx, path); err != nil {
 			return err
 		}
+		for {
+			node, err := e.link.Get(ctx, path)
+			switch {
+			case err != nil:
+			case driver.Token(node.Stat.Czxid) != info.Token:
+				err = zk.ErrNoNode
+			default:
+				if err = f(ctx, sess, path, node); errors.Is(err, zk.ErrNoNode) {
+					e.doubts.ask(path) // the server may have diverged
+				}
+			}
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
+				return fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
+			case !errors.Is(err, zk.ErrBadVersion):
+				return err
+			}
+		}
 	})
+}
+
+// Ask implements [driver.Driver]. The name of a node is that of one grant, so no copy of the write reaches another grant. The version
+// of the node keeps the write from undoing what the holder, or another client that asks, writes meanwhile.
+func (e *engine) Ask(ctx context.Context, info driver.Info) error {
+	return e.change(ctx, info, func(ctx context.Context, _ *zkconn.Session, path string, node zkconn.Znode) error {
+		if isWish(node.Data) {
+			return nil
+		}
+		_, err := e.link.Set(ctx, path, withWish(node.Data), node.Stat.Version)
+		return err
+	})
+}
+
+// Break implements [driver.Driver].
+func (e *engine) Break(ctx context.Context, info driver.Info) error {
+	sent := false
+	err := e.change(ctx, info, func(ctx context.Context, sess *zkconn.Session, path string, _ zkconn.Znode) error {
+		again := sent
+		err := e.link.Delete(ctx, sess, path, again)
+		sent = sent || zkconn.UnknownOutcome(err)
+		return err
+	})
+	if sent && errors.Is(err, driver.ErrChanged) {
+		return nil // the request that had no reply has deleted it
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,87 +13,63 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// SetData implements [driver.Hold]. Its path is that of this very grant, as the guid in it
-// is, so it can touch no other. Each write is conditional on the version of the node that it
-// is made for: so of a write and its repetition one is carried out, and one that arrives
-// late finds that a later one has been there.
+// SetData implements [driver.Hold]. The guid in the path is that of this grant, so a write touches no other grant. Each write is
+// conditional on the version of the node, so of a write and its repetition the server carries out one, and refuses a write that
+// arrives after a later one.
 func (h *hold) SetData(ctx context.Context, data []byte) error {
-	w := &rewrite{hold: h, data: encodeData(h.owner, data)}
-	if err := checkData(w.data); err != nil {
+	data = encodeData(h.owner, data)
+	if err := checkData(data); err != nil {
 		return err
 	}
+	var hangUps hangUps
+	inDoubt := int32(-1) // the version for which a write had no reply
 	return h.engine.link.Retry(ctx, nil, func(now *zkconn.Session) error {
 		if now != h.sess {
 			return driver.ErrSessionExpired
 		}
 		for {
-			if done, err := w.look(ctx); done || err != nil {
-				return err
+			if !h.known {
+				written, err := h.read(ctx)
+				if err != nil || inDoubt >= 0 && h.version > inDoubt && bytes.Equal(written, data) {
+					return err
+				}
 			}
-			err := w.write(ctx)
-			if !errors.Is(err, zk.ErrBadVersion) {
-				return err
+			began := time.Now()
+			h.known = false
+			stat, err := h.engine.link.Set(ctx, h.path, h.own.keepWish(data), h.version)
+			switch {
+			case errors.Is(err, zk.ErrBadVersion):
+				continue // another program has written, or an earlier try was carried out
+			case err == nil && stat.Czxid == h.czxid:
+				h.version, h.known = stat.Version, true
+				return nil
+			case err == nil:
+				return driver.ErrSessionExpired
+			case zkconn.UnknownOutcome(err):
+				inDoubt = h.version
 			}
-			// Somebody else has written, or an earlier try was carried out. A server has
-			// taken in whatever made it refuse the write, so this ends.
+			return h.explain(ctx, hangUps.check(h.sess, began, data, err))
 		}
 	})
 }
 
-// rewrite is one call of SetData.
-type rewrite struct {
-	*hold
-	data    []byte
-	tried   bool  // a try has no known outcome
-	version int32 // that it was for
-	hangUps hangUps
-}
-
-// look reads the node, if its version is not known. It reports whether an earlier try turns
-// out to have been carried out.
-func (w *rewrite) look(ctx context.Context) (done bool, err error) {
-	h := w.hold
-	if h.known {
-		return false, nil
-	}
+// read reads the version of the node, and returns its data without a wish.
+func (h *hold) read(ctx context.Context) ([]byte, error) {
 	node, err := h.engine.link.Get(ctx, h.path)
 	if err != nil {
-		return false, h.explain(ctx, err)
+		return nil, h.explain(ctx, err)
 	}
 	if node.Stat.Czxid != h.czxid || node.Stat.EphemeralOwner != h.sess.ID {
-		return false, driver.ErrSessionExpired
+		return nil, driver.ErrSessionExpired
 	}
 	h.version, h.known = node.Stat.Version, true
 	if wished(node.Data, h.owner) {
 		h.own.wish()
 	}
-	if w.tried && node.Stat.Version > w.version && bytes.Equal(withoutWish(node.Data), w.data) {
-		return true, nil
-	}
-	return false, nil
+	return withoutWish(node.Data), nil
 }
 
-// write makes one try.
-func (w *rewrite) write(ctx context.Context) error {
-	h, version, began := w.hold, w.hold.version, time.Now()
-	h.known = false
-	stat, err := h.engine.link.Set(ctx, h.path, h.own.keepWish(w.data), version)
-	switch {
-	case err == nil && stat.Czxid == h.czxid:
-		h.version, h.known = stat.Version, true
-		return nil
-	case err == nil:
-		return driver.ErrSessionExpired
-	case zkconn.UnknownOutcome(err):
-		w.tried, w.version = true, version
-		if w.hangUps.tooMany(h.sess, time.Since(began), w.data) {
-			return tooLarge("write", h.path, w.data)
-		}
-	}
-	return h.explain(ctx, err)
-}
-
-// keepWish is what to write to the node in place of data: with the wish that it may contain.
+// keepWish adds the wish that the node has to data that is to replace the node's.
 func (o *ownNode) keepWish(data []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,4 +77,23 @@ func (o *ownNode) keepWish(data []byte) []byte {
 		return withWish(data)
 	}
 	return data
+}
+
+// hangUps counts how often in a row a server has hung up on a request with data, at once.
+type hangUps int
+
+// check returns the error of a request with data. A server hangs up, each time and at once, on a request that is larger than its buffer.
+func (n *hangUps) check(sess *zkconn.Session, began time.Time, data []byte, err error) error {
+	const enough = 4
+	if !zkconn.UnknownOutcome(err) {
+		return err
+	}
+	if *n++; time.Since(began) > sess.Times().HangUp || len(data) <= zkconn.MaxGrouped {
+		*n = 0
+	}
+	if *n < enough {
+		return err
+	}
+	return fmt.Errorf("zookeeper: %w",
+		driver.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(data)))
 }

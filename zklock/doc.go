@@ -12,20 +12,16 @@
 //
 // # How it works
 //
-// A lock is a znode, and its children are the queue for it. A contender creates an ephemeral
-// sequential child; the lowest has the lock, and each other one waits until its predecessor is
-// gone. That costs two round trips, one to acquire and one to release. The fencing token is the
-// czxid of the child. Where a reply is lost, the child is found again by a guid in its name.
+// A lock is a znode, and its children are the queue for it. A contender creates an ephemeral sequential child; the lowest has the
+// lock, and each other one waits until its predecessor is gone. That costs two round trips, one to acquire and one to release. The
+// fencing token is the czxid of the child. If a reply is lost, the client finds its child by a guid in the name.
 //
-// A lock is valid as long as its session is, on the holder's own clocks, whether or not
-// anything is heard: the leader ends the session later. While a session holds locks, it sends a
-// sync and a write to the quorum, once per Heartbeat for all of them, and counts from what these
-// prove together. While all is well, the deadline is between a half and two thirds of the session
-// timeout ahead, less the margin: an outage that lasts longer costs the locks.
+// A lock is valid as long as its session is, on the holder's own clocks: the leader ends the session later. While a session holds
+// locks, it sends a sync and a write to the quorum, once per Heartbeat for all of them. Without faults, the deadline is between a
+// half and two thirds of the session timeout ahead, less the margin: a longer outage costs the locks.
 //
-// A key such as "orders/42" is one escaped znode under Options.Root
-// (/holdfast/orders%2F42). A key that starts with a slash is a znode path, as it stands,
-// for sharing a lock with other programs: [Names] says who respects whom.
+// A key such as "orders/42" is one escaped znode under Options.Root (/holdfast/orders%2F42). A key that starts with a slash is a
+// znode path, for sharing a lock with other programs: see [Names].
 //
 // [docs/zookeeper.md] has the steps, the rule of the deadline, what is assumed of clocks and
 // servers, what there is to see, and what happens when something fails; [docs/operations.md] how
@@ -39,13 +35,13 @@
 //     the next in line has the lock at once.
 //   - G3: tokens rise over releases, crashes, parents that are created again, and from key to key.
 //   - G7, G21: first come, first served. A waiter whose session ends queues again, at the end.
-//   - G13: WithReclaim still waits behind those of other names that came before. A former client that is cut off,
-//     or has held the lock for some milliseconds only, sees ErrBroken in place of ErrReclaimed.
+//   - G13: WithReclaim still waits behind earlier requests of other names. A former client that is cut off, or has held the lock for
+//     some milliseconds only, sees ErrBroken in place of ErrReclaimed.
 //   - G14, G16: a change is told by an event and two reads; SetData is one write.
 //   - G17: Ask takes the form of Curator's Revoker, in both directions.
 //
-// What is not promised: that a waiter whose node somebody deletes by hand hears of it before it is granted the lock;
-// tokens that rise over a restored snapshot; and an order that other programs share beyond 2^31-1 creations under one parent.
+// Not promised: that a waiter whose node an operator deletes learns of that before it is granted the lock; tokens that rise over a
+// restored snapshot; and an order that other programs share beyond 2^31-1 creations under one parent.
 //
 // [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
 // [docs/operations.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operations.md

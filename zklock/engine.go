@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
@@ -18,32 +19,23 @@ type engine struct {
 	heartbeat *heartbeat
 	doubts    *doubts
 	late      *lateCreations
-	tasks     *task.Group // what goes on between calls
+	tasks     *task.Group // in the background of calls
 
-	mostCounted int // see planFor
+	mark        string    // in the guids of this client's nodes that reclaim: see newGUID
+	mostCounted int       // see planFor
+	warned      sync.Once // that the counter of a lock nears its end
 
-	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
-
-	mu      strict.Mutex[strict.ZooKeeperEngine]
-	warned  map[string]bool     // locks whose counter nears its end
-	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
-	made    map[string]int64    // parents without a grant that the client has created; how many children it has created in each
+	mu       strict.Mutex[strict.ZooKeeperEngine]
+	removing map[string]struct{} // nodes that removeLater deletes
+	made     map[string]int64    // parents without a grant that this client has created; how many children it has created in each
 }
 
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
 func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
-		host:  host,
-		opts:  opts,
-		paths: paths{chroot: chroot, root: opts.Root},
-		tasks: task.NewGroup(),
-		mark:  newGUID()[:8],
-
-		mostCounted: mostCounted,
-
-		warned:  make(map[string]bool),
-		refused: make(map[string]struct{}),
-		made:    make(map[string]int64),
+		host: host, opts: opts, paths: paths{chroot: chroot, root: opts.Root}, tasks: task.NewGroup(),
+		mark: new(form).newGUID("", "")[:8], mostCounted: mostCounted, removing: make(map[string]struct{}),
+		made: make(map[string]int64),
 	}
 	e.heartbeat = newHeartbeat(e)
 	e.doubts = newDoubts(e)

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
@@ -72,25 +75,21 @@ func FuzzOrder(f *testing.F) {
 	f.Add([]byte{0x08, 0x28, 0, 0x48, 0x08, 0x4c}, byte(2), uint64(4))    // negative ones, of which own is one
 	f.Add([]byte{0x88, 0x08, 0x80, 0x08, 0xa8, 0}, byte(4), uint64(5))    // gone when they are read
 	f.Add([]byte{0x28, 1, 0x28, 0, 0x08, 0x30, 0}, byte(9), uint64(0x60)) // at the end from the start
-	server := &zktest.NodeServer{}
-	e, _ := testEngine(f, server)
 	f.Fuzz(func(t *testing.T, script []byte, own byte, seed uint64) {
-		const parent = "/q"
 		all, names := history(script)
 		var want []string
-		alive, czxid := make(map[string]bool), make(map[string]int64)
+		alive, nodes := make(map[string]bool), make(map[string]zkconn.Znode)
 		for i, node := range all {
-			czxid[parent+"/"+node.name] = int64(i + 1)
+			nodes[node.name] = zkconn.Znode{Stat: &zk.Stat{Czxid: int64(i + 1)}}
 		}
 		slices.SortStableFunc(all, func(x, y birth) int { return cmp.Compare(x.turn, y.turn) })
 		for _, node := range all {
 			if alive[node.name] = node.alive; node.alive {
 				want = append(want, node.name)
 			} else {
-				delete(czxid, parent+"/"+node.name)
+				delete(nodes, node.name)
 			}
 		}
-		server.Set(czxid)
 		shuffle := rand.New(rand.NewPCG(seed, 0))
 		shuffle.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 
@@ -99,7 +98,7 @@ func FuzzOrder(f *testing.F) {
 			me = all[i].name
 		}
 		for _, me := range []string{"", me} {
-			line, err := e.order(t.Context(), parent, slices.Clone(names), me)
+			line, err := sorted(names, me, func([]entry) (map[string]zkconn.Znode, error) { return nodes, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,7 +60,7 @@ func (h *hold) explain(ctx context.Context, err error) error {
 func (h *hold) Release(ctx context.Context) error {
 	h.own.stop()
 	h.engine.heartbeat.remove(h)
-	missing, err := h.engine.remove(ctx, h.sess, h.path)
+	missing, err := h.engine.remove(ctx, nil, h.sess, h.path)
 	if missing {
 		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing(ctx))
 	}

@@ -17,7 +17,7 @@ import (
 
 // Inspect implements [driver.Driver]. The server catches up first, so that Inspect shows what was confirmed to other clients.
 func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
-	if err := e.catchUp(ctx); err != nil {
+	if err := e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) error { return e.link.Sync(ctx, "/") }); err != nil {
 		return driver.Info{Key: key}, err
 	}
 	return e.inspect(ctx, key)
@@ -26,15 +26,10 @@ func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 // inspect is Inspect at a server that may lag behind.
 func (e *engine) inspect(ctx context.Context, key string) (info driver.Info, err error) {
 	err = e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) (err error) {
-		info, err = e.describe(ctx, e.paths.lock(key), key, everybody)
+		info, err = e.describe(ctx, e.paths.lock(key), key, func(_ *zk.Stat, line []entry) ([]entry, error) { return line, nil })
 		return err
 	})
 	return info, err
-}
-
-// catchUp makes the server catch up with the leader. What the client reads after that, on other connections too, is not older.
-func (e *engine) catchUp(ctx context.Context) error {
-	return e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) error { return e.link.Sync(ctx, "/") })
 }
 
 // bounded is Retry for what takes a moment. A ctx without a deadline bounds it by a session timeout: the client may never reach a
@@ -52,29 +47,12 @@ func (e *engine) bounded(ctx context.Context, f func(ctx context.Context, sess *
 	return err
 }
 
-// ifCurrent returns what look says. Before it returns ErrChanged, the server catches up and look runs again.
-func (e *engine) ifCurrent(ctx context.Context, look func() error) error {
-	err := look()
-	if errors.Is(err, driver.ErrChanged) {
-		if err = e.catchUp(ctx); err == nil {
-			err = look()
-		}
-	}
-	return err
-}
+// A chooser chooses nodes of a line. It gets the Stat of their parent.
+type chooser = func(parent *zk.Stat, line []entry) ([]entry, error)
 
-func everybody(_ *zk.Stat, line []entry) ([]entry, error) { return line, nil }
-
-func onlyHolders(_ *zk.Stat, line []entry) ([]entry, error) {
-	first, _ := holders(line)
-	return first, nil
-}
-
-// describe reads the nodes of a queue that choose returns, which gets the line and the Stat of its parent. If choose returns
-// none, the key is described as free. Nodes that vanish while they are read are left out.
-func (e *engine) describe(
-	ctx context.Context, parent, key string, choose func(stat *zk.Stat, line []entry) ([]entry, error),
-) (driver.Info, error) {
+// describe reads the nodes of a queue that choose returns. If choose returns none, the key is described as free. Nodes that vanish
+// while they are read are left out.
+func (e *engine) describe(ctx context.Context, parent, key string, choose chooser) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	for {
 		listed, err := e.link.List(ctx, parent)
@@ -96,40 +74,31 @@ func (e *engine) describe(
 		if err != nil {
 			return none, err
 		}
-		first, queue := holders(line)
-		info, ok := infoOfAll(key, first, nodes)
-		if !ok {
-			continue // it is the next one's by now
-		}
-		info.Queue = waitersOf(queue, nodes)
-		return info, nil
+		if info, ok := infoOf(key, line, nodes); ok {
+			return info, nil
+		} // otherwise the holder has changed
 	}
 }
 
-// waitersOf describes those who wait in a queue, as far as they are among the nodes that were read.
-func waitersOf(queue []entry, nodes map[string]zkconn.Znode) (all []driver.Waiter) {
-	for _, x := range queue {
-		if node, ok := nodes[x.name]; ok {
-			owner, data := decodeData(node.Data)
-			mode := modeOf(x.name)
-			all = append(all, driver.Waiter{
-				Owner: owner, Since: time.UnixMilli(node.Stat.Ctime), Data: data, Shared: mode.Shared, Limit: mode.Limit,
-			})
-		}
-	}
-	return all
-}
-
-// infoOfAll describes those who hold a key, as far as they are among the nodes that were
-// read; false if none of them is.
-func infoOfAll(key string, line []entry, nodes map[string]zkconn.Znode) (driver.Info, bool) {
+// infoOf describes a key, as far as the nodes of its queue were read; false if no node of a holder was.
+func infoOf(key string, line []entry, nodes map[string]zkconn.Znode) (driver.Info, bool) {
 	var all []driver.Holder
+	var waiters []driver.Waiter
 	unfenced := false
-	for _, x := range line {
-		if node, ok := nodes[x.name]; ok {
-			all = append(all, holderOf(x.name, node))
-			unfenced = unfenced || sequence.Downgraded(x.name)
+	first, _ := holders(line)
+	for i, x := range line {
+		node, read := nodes[x.name]
+		if !read {
+			continue
 		}
+		owner, data := decodeData(node.Data)
+		joined, mode := time.UnixMilli(node.Stat.Ctime), modeOf(x.name)
+		if i >= len(first) {
+			waiters = append(waiters, driver.Waiter{Owner: owner, Since: joined, Data: data, Shared: mode.Shared, Limit: mode.Limit})
+			continue
+		}
+		all = append(all, driver.Holder{Owner: owner, Token: driver.Token(node.Stat.Czxid), QueuedAt: joined, Data: data, Grant: x.name})
+		unfenced = unfenced || sequence.Downgraded(x.name)
 	}
 	if len(all) == 0 {
 		return driver.Info{}, false
@@ -139,47 +108,24 @@ func infoOfAll(key string, line []entry, nodes map[string]zkconn.Znode) (driver.
 	if !mode.Shared {
 		info.Shared, info.Holders = false, nil
 	}
-	info.Unfenced = unfenced
+	info.Unfenced, info.Queue = unfenced, waiters
 	return info, true
-}
-
-// infoOf describes one who holds a key.
-func infoOf(key, name string, node zkconn.Znode) driver.Info {
-	info, _ := infoOfAll(key, []entry{{name: name}}, map[string]zkconn.Znode{name: node})
-	return info
-}
-
-// holderOf describes one who holds a key.
-func holderOf(name string, node zkconn.Znode) driver.Holder {
-	owner, data := decodeData(node.Data)
-	return driver.Holder{
-		Owner: owner,
-		Token: driver.Token(node.Stat.Czxid),
-		// Nothing is written at a grant, so when that was nobody knows.
-		QueuedAt: time.UnixMilli(node.Stat.Ctime),
-		Data:     data,
-		Grant:    name,
-	}
 }
 
 // List implements [driver.Driver].
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
 		parent, keyOf := e.paths.search(prefix)
-		var names []string
+		var names, keys []string
 		err := e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) (err error) {
 			if err = e.link.Sync(ctx, parent); err == nil {
 				names, err = e.link.Children(ctx, parent)
 			}
 			return err
 		})
-		if err != nil {
-			if !errors.Is(err, zk.ErrNoNode) {
-				yield(driver.Info{}, err)
-			}
-			return
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			yield(driver.Info{}, err)
 		}
-		var keys []string
 		for _, name := range names {
 			if key, ok := keyOf(name); ok {
 				keys = append(keys, key)
@@ -196,48 +142,4 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			}
 		}
 	}
-}
-
-// Break implements [driver.Driver]. A node's name has a guid, so it is never
-// that of another grant; its czxid is compared all the same, for foreign names.
-func (e *engine) Break(ctx context.Context, info driver.Info) error {
-	path, err := e.grantPath(info)
-	if err != nil {
-		return err
-	}
-	sent, changed := false, fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
-	return e.bounded(ctx, func(ctx context.Context, sess *zkconn.Session) error {
-		err := e.ifCurrent(ctx, func() error {
-			now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, onlyHolders)
-			if err == nil && !has(now, info) {
-				err = changed
-			}
-			return err
-		})
-		switch {
-		case errors.Is(err, driver.ErrChanged) && sent:
-			return nil // the request of which no reply came has done it
-		case err != nil:
-			return err
-		}
-		again := sent
-		err = e.link.Delete(ctx, sess, path, again)
-		sent = sent || !zkconn.NotSent(err)
-		switch {
-		case errors.Is(err, zk.ErrNoNode) && again:
-			return nil // the same, and the list was of a server that is behind
-		case errors.Is(err, zk.ErrNoNode):
-			e.doubts.ask(path)
-			return changed
-		}
-		return err
-	})
-}
-
-// has reports whether a grant is among those that hold a key now.
-func has(now, grant driver.Info) bool {
-	if now.Holders == nil {
-		return now.Grant == grant.Grant && now.Token == grant.Token
-	}
-	return slices.ContainsFunc(now.Holders, func(h driver.Holder) bool { return h.Grant == grant.Grant && h.Token == grant.Token })
 }

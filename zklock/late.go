@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,15 +23,13 @@ type lateCreation struct {
 	sess   *zkconn.Session
 	parent string
 	guid   string // as it stands in node names
-	keep   string // the node with this guid that the client uses; "" for none
 	until  time.Time
 }
 
 // lateCreations are the creations of a client that may be carried out late.
 type lateCreations struct {
 	engine *engine
-	wake   chan struct{} // of capacity 1: there is a reason to look soon
-	hurry  atomic.Bool   // and even now
+	wake   chan struct{} // of capacity 1: there is a reason to look now
 
 	mu      strict.Mutex[strict.LateCreations]
 	all     []lateCreation
@@ -43,42 +40,19 @@ func newLateCreations(e *engine) *lateCreations {
 	return &lateCreations{engine: e, wake: make(chan struct{}, 1)}
 }
 
-// remove deletes, in the background, the nodes of creations with a guid, now and when they come.
+// remove deletes, in the background, the node of a creation with a guid, now and when the server carries out the creation.
 func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
-	l.expect(sess, parent, guid, "")
-	l.reopened()
-}
-
-// expect deletes nodes with a guid, other than keep, when they come.
-func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) {
+	defer l.reopened()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(l.all, lateCreation{sess, parent, guid, keep, time.Now().Add(sess.Times().Late)})
+	l.all = append(l.all, lateCreation{sess, parent, guid, time.Now().Add(sess.Times().Late)})
 	if !l.looking {
 		l.looking = l.engine.tasks.Go(l.run)
-	}
-	l.signal()
-}
-
-// keepNot is called when the client has given up a node, which was deleted before: at the end of the counter a late creation gets
-// the same name.
-func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, one := range l.all {
-		if one.sess == sess && one.keep == base(path) && one.parent == dir(path) {
-			l.all[i].keep = ""
-		}
 	}
 }
 
 // reopened has the client look now.
 func (l *lateCreations) reopened() {
-	l.hurry.Store(true)
-	l.signal()
-}
-
-func (l *lateCreations) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -88,21 +62,12 @@ func (l *lateCreations) signal() {
 // run looks, until no creation of the present session can come any more.
 func (l *lateCreations) run(ctx context.Context) {
 	t := l.engine.link.Times()
-	pause := t.Look
-	next := time.Now().Add(pause)
-	for {
+	for pause := t.Look; ; {
 		select {
 		case <-l.wake:
 			pause = t.Look
-			soon := time.Now()
-			if !l.hurry.Swap(false) {
-				soon = soon.Add(pause)
-			}
-			if soon.Before(next) {
-				next = soon
-			}
-			continue
-		case <-time.After(time.Until(next)):
+		case <-time.After(pause):
+			pause = min(2*pause, t.MaxLook)
 		case <-ctx.Done():
 			return
 		}
@@ -111,8 +76,6 @@ func (l *lateCreations) run(ctx context.Context) {
 			return
 		}
 		l.look(ctx, byParent)
-		pause = min(2*pause, t.MaxLook)
-		next = time.Now().Add(pause)
 	}
 }
 
@@ -149,7 +112,7 @@ func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCrea
 			}
 			for _, name := range names {
 				for _, one := range some {
-					if strings.Contains(name, one.guid) && name != one.keep {
+					if strings.Contains(name, one.guid) {
 						l.engine.removeLater(one.sess, parent+"/"+name)
 					}
 				}

@@ -98,15 +98,7 @@ func (f *form) prefix(guid string, mode driver.Mode) string {
 	if after == "" {
 		return ""
 	}
-	return f.front + f.guid(guid) + after
-}
-
-// guid returns a guid as it stands in names of this form.
-func (f *form) guid(guid string) string {
-	if f.dashed {
-		return guid
-	}
-	return strings.ReplaceAll(guid, "-", "")
+	return f.front + guid + after
 }
 
 // A NamesError says that a key is in use by a program that ignores the znodes of this client, because of their names, and so would
@@ -144,26 +136,22 @@ func (e *engine) fits(req *driver.Request, ahead []entry) error {
 	return nil
 }
 
-// newGUID returns a random UUID (RFC 9562, version 4) in its 36-character form.
-func newGUID() string {
+// newGUID returns a random UUID (RFC 9562, version 4), as it stands in names of this form, of which front replaces the first digits,
+// and back the last: see contender.newGUID.
+func (f *form) newGUID(front, back string) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	h := hex.EncodeToString(b[:])
+	h = front + h[len(front):len(h)-len(back)] + back
+	if !f.dashed {
+		return h
+	}
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// markedGUID returns a guid for a node of a client that reclaims under an owner name. To
-// other programs it is as random as any. It ends with a mark of the name, by which others of
-// that name find the node whatever its data; it begins with what all such nodes of the
-// client begin with.
-func (e *engine) markedGUID(owner string) string {
-	guid := newGUID()
-	return e.mark + guid[len(e.mark):len(guid)-markLen] + markOf(owner)
-}
-
-// markLen is the length of a mark, which in both forms of names is of one piece.
+// markLen is the length of a mark, which in both forms of guids is of one piece.
 const markLen = 12
 
 func markOf(owner string) string {
@@ -174,13 +162,12 @@ func markOf(owner string) string {
 // marked reports whether a node's name has the mark of an owner name.
 func marked(name, owner string) bool { return strings.Contains(name, markOf(owner)) }
 
-// markedBySelf reports whether a name with a mark is that of a node of this client.
+// markedBySelf reports whether a name with a mark is of this client.
 func (e *engine) markedBySelf(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(name, "_c_"), e.mark)
 }
 
-// encodeData makes a node's data: the owner, then NUL and the user's data if
-// there is any. kazoo shows what is there as the contender's identifier.
+// encodeData makes a node's data: the owner, then NUL and the user's data if there is any. kazoo shows it as the contender's identifier.
 func encodeData(owner string, data []byte) []byte {
 	b := []byte(owner)
 	if len(data) > 0 {
@@ -189,9 +176,8 @@ func encodeData(owner string, data []byte) []byte {
 	return b
 }
 
-// decodeData is the inverse of encodeData, and makes the best of what other
-// programs have written: short text is an owner, the rest is data. A wish that the
-// holder let go is neither: see wish.
+// decodeData is the inverse of encodeData. In the data of another program, short text is an owner, and the rest is data. A wish is
+// neither.
 func decodeData(b []byte) (owner string, data []byte) {
 	b = withoutWish(b)
 	name, rest, found := bytes.Cut(b, []byte{0})

@@ -12,57 +12,41 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// Observe implements [driver.Driver]. While somebody holds the key, its node is watched,
-// and nothing else: those who come to wait, and go, are no news. When it is gone, or
-// written to, the queue is listed, and the node that is now the first is read and watched.
-// Only where there is none, the queue itself is watched, or for the creation of its parent, which an
-// observer does not make. So a change costs one event and two reads, however long the
-// queue is, and however many here observe the key. After a reconnect the queue is listed, which confirms
-// what was told. Those who share a key are watched each, and
-// the queue too, since others may join them.
+// Observe implements [driver.Driver]. While an exclusive lock is held, it watches the node of the holder, and nothing else: a waiter
+// that comes or goes is no news. When the node is deleted or written to, Observe lists the queue, and reads and watches the node that
+// is the first now. So a change costs one event and two reads, however long the queue is, and however many callers observe the key
+// in this client. Where a request may join the holders, or there is none, Observe also watches the queue, or the creation of the
+// parent. After a reconnect it lists the queue, which confirms the state.
 func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
-	var told, confirmed driver.Info // what was told last; a grant with a lower token that the quorum has
-	var newest driver.Token         // that was told
+	var told driver.Info
+	var newest driver.Token // that was told
 	for {
 		var watches *zkconn.Lookout
 		var lost <-chan struct{}
-		var lower driver.Info
+		var info driver.Info
 		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
 			lost = e.link.Lost()
-			watches, err = e.observe(ctx, e.paths.lock(key), key, func(info driver.Info) {
-				lower = driver.Info{}
-				for grant := range info.Each() {
-					switch {
-					case info.Unfenced:
-					case grant.Token < newest && !has(told, grant):
-						lower = grant
-						return
-					default:
-						newest = max(newest, grant.Token)
-					}
-				}
-				told = info
-				tell(info)
-			})
+			watches, info, err = e.watchHolders(ctx, e.paths.lock(key), key)
 			return err
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !lower.Held:
-		case has(confirmed, lower):
-			watches.End()
-			return driver.ErrHistoryLost
-		default:
-			if confirmed, err = e.confirm(ctx, lower); err != nil || confirmed.Held {
+		}
+		lower, highest := regression(info, told, newest)
+		if !lower.Held {
+			told, newest = info, highest
+			tell(info)
+		} else { // neither a follower that lags behind nor a deposed leader completes a transaction
+			path := e.paths.lock(key) + "/" + lower.Grant
+			err := e.link.Retry(ctx, nil, func(*zkconn.Session) error { return e.link.Check(ctx, path) })
+			if err == nil {
+				err = driver.ErrHistoryLost
+			}
+			if !errors.Is(err, zk.ErrNoNode) {
 				watches.End()
+				return zkconn.AsDisconnected(ctx, err)
 			}
-			switch {
-			case err != nil:
-				return err
-			case confirmed.Held:
-				continue
-			}
+			e.doubts.ask(path) // the server may have diverged
 		}
 		if err := e.awaitChange(ctx, watches, lost); err != nil {
 			return err
@@ -70,91 +54,100 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 	}
 }
 
-// confirm returns a grant if its node is there by a transaction, which neither a follower that lags behind nor a deposed leader
-// completes, and nothing otherwise. The next read of the same client is not older than that.
-func (e *engine) confirm(ctx context.Context, grant driver.Info) (driver.Info, error) {
-	path := e.paths.lock(grant.Key) + "/" + grant.Grant
-	err := e.link.Retry(ctx, nil, func(*zkconn.Session) error { return e.link.Check(ctx, path) })
-	if errors.Is(err, zk.ErrNoNode) {
-		e.doubts.ask(path) // the server may have diverged
-		return driver.Info{}, nil
+// regression returns a grant of info that was not told before and whose token is lower than the newest that was told. Either the
+// server lags behind, or the ensemble has lost its history. If there is none, regression returns the newest token.
+func regression(info, told driver.Info, newest driver.Token) (lower driver.Info, highest driver.Token) {
+	for grant := range info.Each() {
+		switch {
+		case info.Unfenced:
+		case grant.Token < newest && !has(told, grant):
+			return grant, newest
+		default:
+			newest = max(newest, grant.Token)
+		}
 	}
-	if err != nil {
-		return driver.Info{}, zkconn.AsDisconnected(ctx, err)
-	}
-	return grant, nil
+	return driver.Info{}, newest
 }
 
-// observe tells who holds a key, and returns the watches of which one fires when that changes.
-func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) (*zkconn.Lookout, error) {
+// has reports whether a grant is among the holders that info shows.
+func has(info, grant driver.Info) bool {
+	for other := range info.Each() {
+		if other.Grant == grant.Grant && other.Token == grant.Token {
+			return true
+		}
+	}
+	return false
+}
+
+// watchHolders returns the holders of a key, and watches of which one fires when the holders change.
+func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.Lookout, driver.Info, error) {
 	for {
 		l := e.link.NewLookout(e.tasks.Context(), 1)
-		info, ok, err := e.watchHolders(ctx, l, parent, key)
-		if ok {
-			tell(info)
-			return l, nil
+		info, err := e.lookAtHolders(ctx, l, parent, key)
+		if err == nil {
+			return l, info, nil
 		}
 		l.End()
-		if err != nil {
-			return nil, err
+		if !errors.Is(err, errStartOver) && !errors.Is(err, zk.ErrNoNode) {
+			return nil, info, err
 		}
 		if l.Watches[parent] != nil {
-			e.doubts.leaveUntold(ctx, parent) // its list does not fit what was read after it
+			e.doubts.leaveUntold(ctx, parent) // its list does not fit the reads after it
 		}
 	}
 }
 
-// watchHolders watches what tells that a key changes hands. It returns false if that happened meanwhile.
-func (e *engine) watchHolders(ctx context.Context, l *zkconn.Lookout, parent, key string) (info driver.Info, ok bool, err error) {
+// lookAtHolders fails with errStartOver or zk.ErrNoNode if the holders change meanwhile.
+func (e *engine) lookAtHolders(ctx context.Context, l *zkconn.Lookout, parent, key string) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	list, err := e.link.List(ctx, parent)
 	if errors.Is(err, zk.ErrNoNode) {
 		w, err := e.watched(ctx, l, parent, zkconn.WatchCreation)
-		return none, err == nil && w.Node.Stat == nil, err
+		if err == nil && w.Node.Stat != nil {
+			err = errStartOver
+		}
+		return none, err
 	}
-	var first []entry
-	if err == nil {
-		first, err = e.holders(ctx, parent, list.Names)
+	if err != nil {
+		return none, err
 	}
-	if err == nil && mayJoin(first) {
-		var w *zkconn.Watch
-		w, err = e.watched(ctx, l, parent, zkconn.WatchChildren)
-		switch {
-		case err != nil:
-		case w.Node.Stat.Pzxid < list.Stat.Pzxid: // an old watch, which has missed an event
-			return none, false, nil
-		default:
-			first, err = e.holders(ctx, parent, w.Children)
+	line, err := e.order(ctx, parent, list.Names, "")
+	if err != nil {
+		return none, err
+	}
+	first, _ := holders(line)
+	mode := driver.Mode{Shared: true} // if no request holds the key, each may join
+	if len(first) > 0 {
+		mode = modeOf(first[0].name)
+	}
+	if mode.Shared && (mode.Limit == 0 || len(first) < mode.Limit) {
+		w, err := e.watched(ctx, l, parent, zkconn.WatchChildren)
+		if err == nil && w.Node.Stat.Pzxid < list.Stat.Pzxid { // an old watch, which has missed an event
+			err = errStartOver
+		}
+		if err != nil {
+			return none, err
+		}
+		if line, err = e.order(ctx, parent, w.Children, ""); err != nil {
+			return none, err
+		}
+		if first, _ = holders(line); len(first) == 0 {
+			return none, nil
 		}
 	}
 	nodes := make(map[string]zkconn.Znode, len(first))
 	for _, x := range first {
+		w, err := e.watched(ctx, l, parent+"/"+x.name, zkconn.WatchData)
 		if err != nil {
-			break
+			return none, err
 		}
-		var w *zkconn.Watch
-		if w, err = e.watched(ctx, l, parent+"/"+x.name, zkconn.WatchData); err == nil {
-			nodes[x.name] = w.Node
-		}
+		nodes[x.name] = w.Node
 	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode): // it has gone meanwhile
-		return none, false, nil
-	case err != nil || len(first) == 0:
-		return none, err == nil, err
-	}
-	info, ok = infoOfAll(key, first, nodes)
-	return info, ok, nil
+	info, _ := infoOf(key, first, nodes)
+	return info, nil
 }
 
-// holders returns those of the children of a lock node that hold the lock.
-func (e *engine) holders(ctx context.Context, parent string, names []string) (first []entry, err error) {
-	line, err := e.order(ctx, parent, names, "")
-	first, _ = holders(line)
-	return first, err
-}
-
-// watched sets a watch, or joins it, and waits for what it has read.
+// watched sets a watch, or joins it, and waits for its read.
 func (e *engine) watched(ctx context.Context, l *zkconn.Lookout, path string, kind zkconn.WatchKind) (*zkconn.Watch, error) {
 	w := l.Watch(path, kind)
 	select {
@@ -165,27 +158,21 @@ func (e *engine) watched(ctx context.Context, l *zkconn.Lookout, path string, ki
 	}
 }
 
-// awaitChange waits until one of the watches has fired, or the connection is lost. Of what stays as it is for very
-// long, it asks whether it still is: see doubts. There may be many observers,
-// of which all begin at the same moment, so they ask late, and not all at a time.
+// awaitChange waits until one of the watches has fired, or the connection is lost. From time to time it asks the leader about the
+// watched nodes: see doubts. Many observers may begin at the same moment, so they ask late, and at random moments.
 func (e *engine) awaitChange(ctx context.Context, l *zkconn.Lookout, lost <-chan struct{}) error {
 	defer l.End()
-	longest := e.link.Times().MaxDoubt
-	patience := longest/2 + rand.N(longest/2)
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	for {
+		longest := e.link.Times().MaxDoubt
 		select {
 		case <-l.Fired:
 			return nil
 		case <-lost:
 			return nil
-		case <-timer.C:
+		case <-time.After(longest/2 + rand.N(longest/2)):
 			for path := range l.Watches {
 				e.doubts.ask(path)
 			}
-			patience = min(2*patience, 16*longest)
-			timer.Reset(patience)
 		case <-ctx.Done():
 			return driver.ContextError(ctx)
 		}

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -32,27 +33,22 @@ type Options struct {
 	// it is created when needed. Default: DefaultRoot. Not "/", nor in /zookeeper.
 	Root string
 
-	// SessionTimeout is the session timeout to ask for: how long the server
-	// waits for a silent client before it gives its locks to others. The server
-	// clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout returns
-	// the result. Default: DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
+	// SessionTimeout is the session timeout to ask for: how long the server waits for a silent client before it gives its locks to
+	// others. The server clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout returns the result. Default:
+	// DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
 	SessionTimeout time.Duration
 
 	// DialTimeout bounds Dial if its ctx has no deadline. Default: two rounds over all addresses; see [Dial].
 	DialTimeout time.Duration
 
-	// Heartbeat is how often a session that holds locks sends a sync, and then
-	// a write to the quorum (one for all of them), to prove that it lives. Default: a
-	// sixth of the negotiated timeout. At most a quarter of SessionTimeout, and of what
-	// is negotiated: with that, the deadline is a quarter to a half of the timeout ahead,
-	// less the margin, instead of a half to two thirds. A session without locks sends a sync per third of the
-	// timeout.
+	// Heartbeat is how often a session that holds locks sends a sync, and then a write to the quorum (one for all locks), to prove
+	// that it lives. Default: a sixth of the negotiated timeout. At most a quarter of SessionTimeout, and of the negotiated
+	// timeout: then the deadline is a quarter to a half of the timeout ahead, less the margin, instead of a half to two thirds. A
+	// session without locks sends a sync per third of the timeout.
 	//
-	// A negative value turns all of these off. The end of the session is then
-	// counted from the last request of any kind that a server acknowledged, and
-	// "the holder knows first" no longer holds when a follower is cut off from
-	// its leader together with its client: for up to syncLimit ticks more, the
-	// follower acknowledges what the leader never hears of.
+	// A negative value turns all of these off. The end of the session is then counted from the last request of any kind that a
+	// server acknowledged, and "the holder knows first" no longer holds when a follower is cut off from its leader together with
+	// its client, for up to syncLimit ticks.
 	Heartbeat time.Duration
 
 	// TickTime is the servers' tick, or the longest of several. It matters only where
@@ -76,11 +72,9 @@ type Options struct {
 	// write the nodes can break the lock.
 	ACL, ParentACL []zk.ACL
 
-	// PersistentParents makes the parents plain persistent znodes. The default
-	// is container znodes, which the server removes some time after they have
-	// become empty. With KazooNames parents are always persistent: an object of kazoo that has
-	// seen its parent never creates it again, and fails for good once the parent is removed.
-	// The client deletes an empty parent that it has created in either form if nothing was granted there.
+	// PersistentParents makes the parents plain persistent znodes. The default is container znodes, which the server removes some
+	// time after they have become empty. With KazooNames parents are always persistent: an object of kazoo that has seen its parent
+	// never creates it again, and fails for good once the parent is removed.
 	PersistentParents bool
 
 	// TLS, if set, is used for every connection. ServerName defaults to the
@@ -143,45 +137,38 @@ func (o *Options) resolve() (Options, error) {
 			*d.value = d.standard
 		}
 	}
-	if c.SessionTimeout < time.Millisecond {
-		return c, driver.Invalid("Options.SessionTimeout", "%v is less than a millisecond", c.SessionTimeout)
-	}
-	if c.Heartbeat > 0 && c.Heartbeat < time.Millisecond {
-		return c, driver.Invalid("Options.Heartbeat", "%v is less than a millisecond", c.Heartbeat)
-	}
-	if c.Heartbeat > c.SessionTimeout/4 {
-		return c, driver.Invalid("Options.Heartbeat", "%v is more than a quarter of the session timeout, %v", c.Heartbeat, c.SessionTimeout)
-	}
-	if most := c.times(c.SessionTimeout).MaxMargin; c.Margin > most && c.Heartbeat >= 0 {
-		return c, driver.Invalid("Options.Margin", "%v is more than %v, which is the most that a session of %v can spare between heartbeats every %v",
-			c.Margin, most, c.SessionTimeout, c.times(c.SessionTimeout).Heartbeat)
-	}
-	if c.Root == "" {
-		c.Root = DefaultRoot
-	}
+	c.Root = cmp.Or(c.Root, DefaultRoot)
 	if err := checkPath("Options.Root", c.Root); err != nil {
 		return c, err
 	}
-	if within(c.Root, "/zookeeper") {
+	switch most := c.times(c.SessionTimeout).MaxMargin; {
+	case c.SessionTimeout < time.Millisecond:
+		return c, driver.Invalid("Options.SessionTimeout", "%v is less than a millisecond", c.SessionTimeout)
+	case c.Heartbeat > 0 && c.Heartbeat < time.Millisecond:
+		return c, driver.Invalid("Options.Heartbeat", "%v is less than a millisecond", c.Heartbeat)
+	case c.Heartbeat > c.SessionTimeout/4:
+		return c, driver.Invalid("Options.Heartbeat", "%v is more than a quarter of the session timeout, %v", c.Heartbeat, c.SessionTimeout)
+	case c.Margin > most && c.Heartbeat >= 0:
+		return c, driver.Invalid("Options.Margin", "%v is more than %v, which is the most that a session of %v can spare between heartbeats every %v",
+			c.Margin, most, c.SessionTimeout, c.times(c.SessionTimeout).Heartbeat)
+	case within(c.Root, "/zookeeper"):
 		return c, driver.Invalid("Options.Root", "%q is the server's own", c.Root)
-	}
-	if c.Names < 0 || c.Names >= namesEnd {
+	case c.Names < 0 || c.Names >= namesEnd:
 		return c, driver.Invalid("Options.Names", "%d is not a known form", c.Names)
-	}
-	for _, auth := range c.Auth {
-		if auth.Scheme == "" {
-			return c, driver.Invalid("Options.Auth", "a scheme is empty")
-		}
-	}
-	c.PersistentParents = c.PersistentParents || c.Names.form().persistent
-	c.Auth = slices.Clone(c.Auth)
-	c.ACL, c.ParentACL = aclOrOpen(c.ACL), aclOrOpen(c.ParentACL)
-	switch {
+	case slices.ContainsFunc(c.Auth, func(a Auth) bool { return a.Scheme == "" }):
+		return c, driver.Invalid("Options.Auth", "a scheme is empty")
 	case c.TLS != nil && c.TLSConfig != nil:
 		return c, driver.Invalid("Options.TLSConfig", "Options.TLS is set as well")
 	case c.TLS != nil:
 		config := c.TLS.Clone()
 		c.TLS, c.TLSConfig = config, func() (*tls.Config, error) { return config, nil }
+	}
+	c.PersistentParents = c.PersistentParents || c.Names.form().persistent
+	c.Auth = slices.Clone(c.Auth)
+	for _, acl := range []*[]zk.ACL{&c.ACL, &c.ParentACL} {
+		if *acl = slices.Clone(*acl); len(*acl) == 0 {
+			*acl = zk.WorldACL(zk.PermAll)
+		}
 	}
 	return c, nil
 }
@@ -191,58 +178,35 @@ func (o *Options) times(session time.Duration) *zktimes.Times {
 	return zktimes.Of(session, o.Heartbeat, o.TickTime, o.Margin)
 }
 
-func aclOrOpen(acl []zk.ACL) []zk.ACL {
-	if len(acl) == 0 {
-		return zk.WorldACL(zk.PermAll)
-	}
-	return slices.Clone(acl)
-}
-
-// parseServers takes a connect string apart; chroot is "" if it has none.
+// parseServers takes a connect string apart; chroot is "" if it has none. An address without a port gets ZooKeeper's default port from
+// the client library.
 func parseServers(servers []string) (addresses []string, chroot string, err error) {
-	if len(servers) == 0 {
-		return nil, "", driver.Invalid("servers", "there are none")
+	all := strings.Join(servers, ",")
+	if before, _, url := strings.Cut(all, "://"); url {
+		return nil, "", driver.Invalid("servers", "%q: leave out %s://, it is host:port", all, before[strings.LastIndexByte(before, ',')+1:])
 	}
-	for _, address := range servers {
-		if scheme, _, url := strings.Cut(address, "://"); url {
-			return nil, "", driver.Invalid("servers", "%q: leave out %s://, it is host:port", address, scheme)
-		}
-	}
-	hosts, path, found := strings.Cut(strings.Join(servers, ","), "/")
+	hosts, path, _ := strings.Cut(all, "/")
 	addresses = strings.Split(hosts, ",")
 	for _, address := range addresses {
-		if err := checkAddress(address); err != nil {
-			return nil, "", err
+		_, port, err := net.SplitHostPort(address)
+		n, notNumber := strconv.ParseUint(port, 10, 16)
+		switch {
+		case address == "" || strings.ContainsAny(address, " \t\r\n"), err != nil && strings.Contains(address, ":"):
+			return nil, "", driver.Invalid("servers", "%q is not a host:port", address)
+		case err == nil && (notNumber != nil || n == 0):
+			return nil, "", driver.Invalid("servers", "%q: the port is not a number from 1 to 65535", address)
 		}
 	}
-	if !found || path == "" {
+	if path == "" {
 		return addresses, "", nil
 	}
-	chroot = "/" + path
-	if strings.Contains(chroot, ",") {
+	switch chroot = "/" + path; {
+	case strings.Contains(chroot, ","):
 		return nil, "", driver.Invalid("servers", "%q: a chroot comes once, after the last address", chroot)
-	}
-	if strings.HasSuffix(chroot, "/") {
+	case strings.HasSuffix(chroot, "/"):
 		return nil, "", driver.Invalid("servers", "the chroot %q must not end with a slash", chroot)
-	}
-	if within(chroot, "/zookeeper") {
+	case within(chroot, "/zookeeper"):
 		return nil, "", driver.Invalid("servers", "the chroot %q is the server's own", chroot)
 	}
 	return addresses, chroot, checkPath("servers", chroot)
-}
-
-// checkAddress refuses what can never be dialled. An address without a port gets
-// ZooKeeper's default port from the client library.
-func checkAddress(address string) error {
-	_, port, err := net.SplitHostPort(address)
-	switch {
-	case address == "" || strings.ContainsAny(address, " \t\r\n"), err != nil && strings.Contains(address, ":"):
-		return driver.Invalid("servers", "%q is not a host:port", address)
-	case err != nil:
-		return nil
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return driver.Invalid("servers", "%q: the port is not a number from 1 to 65535", address)
-	}
-	return nil
 }

@@ -11,13 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// A call may create the parent of its node and be refused or given up before it is granted anything. The server never removes a
-// container that never had a child, and never a persistent znode. So the client deletes such a parent when it is empty. A
-// client that finds its parent deleted creates it again. Parents that had a grant, or a child of another client, are left to the
-// server.
+// A call may create the parents of its node, and fail before it is granted the key. The server never removes a container that never
+// had a child, and never a persistent znode. So the client deletes such a parent when it is empty. A client that finds its parent
+// deleted creates it again. A parent that had a grant, or a child of another client, is left to the server.
 
-// createParents creates the znode of a lock, and those above it, as far as they are
-// missing, but not the chroot. The lowest is tried first: usually the others are there.
+// createParents creates the znode of a lock, and the znodes above it that are missing, but not the chroot. It tries the lowest first.
 func (e *engine) createParents(ctx context.Context, path string) error {
 	err := e.createParent(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
@@ -33,12 +31,12 @@ func (e *engine) createParents(ctx context.Context, path string) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		return errStartOver // removed again, by the server that found it empty: from the top
+		return errStartOver // a client or the server has removed the znode above, which was empty
 	}
 	return err
 }
 
-// createParent creates one parent, and notes that, unless it is the root or above the root.
+// createParent creates one parent, and notes it in e.made, unless it is the root or above the root.
 func (e *engine) createParent(ctx context.Context, path string) error {
 	return e.link.CreateParent(ctx, path, func(err error) {
 		if err != nil && !zkconn.UnknownOutcome(err) || within(e.paths.chroot+e.paths.root, path) {
@@ -54,7 +52,7 @@ func (e *engine) createParent(ctx context.Context, path string) error {
 	})
 }
 
-// countChild notes that this client creates a child.
+// countChild notes that this client has created a child.
 func (e *engine) countChild(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,61 +61,63 @@ func (e *engine) countChild(path string) {
 	}
 }
 
-// leaveParents is called at the end of each call of Acquire: parents that had a grant stay.
-func (e *engine) leaveParents(lock string, granted bool) {
-	var empty []string
+// lowestMade returns the lowest of path and the znodes above it that is in e.made, and the number of children that this client has
+// created in it; "" if there is none.
+func (e *engine) lowestMade(path string) (lowest string, children int64) {
 	e.mu.Lock()
-	for path := range e.made {
-		switch ours := within(path, lock) || within(lock, path); {
-		case ours && granted:
-			delete(e.made, path)
-		case ours:
-			empty = append(empty, path)
+	defer e.mu.Unlock()
+	for ; path != "/"; path = dir(path) {
+		if n, ok := e.made[path]; ok {
+			return path, n
 		}
 	}
-	e.mu.Unlock()
-	for _, path := range empty {
-		e.tidy(path)
+	return "", 0
+}
+
+func (e *engine) forgetParent(path string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.made, path)
+}
+
+// keepParents is called when a lock is granted: its parents stay.
+func (e *engine) keepParents(path string) {
+	for path, _ = e.lowestMade(path); path != ""; path, _ = e.lowestMade(path) {
+		e.forgetParent(path)
 	}
 }
 
-// tidy deletes, in the background, a parent that this client has created and that is empty. It is called whenever that may be so.
+// tidy deletes, in the background, those of path and the znodes above it that this client has created and that are empty.
 func (e *engine) tidy(path string) {
-	made := func() (children int64, ok bool) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		children, ok = e.made[path]
-		return children, ok
-	}
-	if _, ok := made(); !ok || !e.link.IsOpen() { // else see reopened
+	if path, _ = e.lowestMade(path); path == "" || !e.link.IsOpen() { // if it is not open, see reopened
 		return
 	}
 	e.tasks.Go(func(ctx context.Context) {
-		err := e.link.Retry(ctx, nil, func(*zkconn.Session) error {
-			stat, err := e.link.Stat(ctx, path)
-			if err != nil {
-				return err
-			}
-			switch children, ok := made(); {
-			case !ok || nextNumber(stat) > children: // it had a grant, or others use it
-				return nil
-			case stat.NumChildren > 0:
-				return zk.ErrNotEmpty
-			}
-			return e.link.Transact(ctx, "delete parent", path, &zk.DeleteRequest{Path: path, Version: -1})
-		})
-		if errors.Is(err, zk.ErrNotEmpty) || ctx.Err() != nil {
-			return // for now
-		}
-		e.mu.Lock()
-		delete(e.made, path)
-		e.mu.Unlock()
-		if err == nil {
-			e.tidy(dir(path))
-		} else if !errors.Is(err, zk.ErrNoNode) {
-			e.host.Logger().Debug("cannot delete an empty parent", "path", path, "error", err)
+		for ; path != "" && e.deleteParent(ctx, path); path, _ = e.lowestMade(path) {
+			e.forgetParent(path)
 		}
 	})
+}
+
+// deleteParent deletes a parent that is empty. It returns false if the parent may become empty later.
+func (e *engine) deleteParent(ctx context.Context, path string) bool {
+	err := e.link.Retry(ctx, nil, func(*zkconn.Session) error {
+		if err := e.link.Sync(ctx, path); err != nil {
+			return err
+		}
+		stat, err := e.link.Stat(ctx, path)
+		if err != nil {
+			return err
+		}
+		switch made, children := e.lowestMade(path); {
+		case made != path || nextNumber(stat) > children: // it had a grant, or another client uses it
+			return nil
+		case stat.NumChildren > 0:
+			return zk.ErrNotEmpty
+		}
+		return e.link.Transact(ctx, "delete parent", path, &zk.DeleteRequest{Path: path, Version: -1})
+	})
+	return ctx.Err() == nil && !errors.Is(err, zk.ErrNotEmpty)
 }
 
 // tidyAll is tidy for all parents.

@@ -9,9 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// paths translates between keys and the znodes of their locks. A key is one
-// escaped node under root; a key that starts with a slash is a znode path, as
-// it stands. Both are below the chroot.
+// paths translates between keys and the znodes of their locks. A key is one escaped znode under root; a key that starts with a slash
+// is a znode path. Both are below the chroot.
 type paths struct {
 	chroot string // "" for none
 	root   string // without the chroot
@@ -39,9 +38,8 @@ func (p paths) lock(key string) string {
 	return p.chroot + p.root + "/" + escape(key)
 }
 
-// search returns the znode whose children are the locks with keys that begin
-// with prefix, and a function that makes the key of a child, or false for a
-// child that has none.
+// search returns the znode whose children are the locks with keys that begin with prefix, and a function that makes the key of a child;
+// false for a child that has none.
 func (p paths) search(prefix string) (parent string, key func(child string) (string, bool)) {
 	if !strings.HasPrefix(prefix, "/") {
 		return p.chroot + p.root, func(child string) (string, bool) {
@@ -56,9 +54,8 @@ func (p paths) search(prefix string) (parent string, key func(child string) (str
 	}
 }
 
-// escape makes a znode name of a key: percent-encoding, as in URLs, of the
-// slash, of the percent sign and of the runes that ZooKeeper, whose strings are
-// UTF-16, does not allow in paths.
+// escape makes a znode name of a key: percent-encoding, as in URLs, of the slash, of the percent sign and of the runes that ZooKeeper,
+// whose strings are UTF-16, does not allow in paths.
 func escape(key string) string {
 	var b strings.Builder
 	for i, r := range key {
@@ -80,14 +77,9 @@ func unescape(name string) (string, bool) {
 	return key, err == nil && utf8.ValidString(key) && escape(key) == name && driver.CheckKey("key", key) == nil
 }
 
-// allowed reports whether ZooKeeper takes a rune in a path (PathUtils in its
-// client; surrogates stand for what is beyond 16 bits).
+// allowed reports whether ZooKeeper takes a rune in a path (PathUtils in its client). Runes beyond 16 bits are surrogates there.
 func allowed(r rune) bool {
-	switch {
-	case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
-		return false
-	}
-	return true
+	return r > 0x1f && r < 0x7f || r > 0x9f && r < 0xd800 || r > 0xf8ff && r < 0xfff0
 }
 
 // checkPath refuses what is not a znode path below "/".

@@ -46,36 +46,3 @@ func TestLockPath(t *testing.T) {
 		t.Errorf("a key inside the root: %v", err)
 	}
 }
-
-func TestSearch(t *testing.T) {
-	for _, test := range []struct{ chroot, prefix, parent, child, key string }{
-		{"", "", "/holdfast", "a", "a"},
-		{"", "", "/holdfast", "orders%2F42", "orders/42"},
-		{"", "orders/", "/holdfast", "orders%2F42", "orders/42"},
-		{"", "orders/", "/holdfast", "order", ""},
-		{"", "orders/", "/holdfast", "not%2fours", ""},
-		{"", "/app/", "/app", "x", "/app/x"},
-		{"", "/app/x", "/app", "xy", "/app/xy"},
-		{"", "/app/x", "/app", "y", ""},
-		{"", "/", "/", "app", "/app"},
-		{"", "/", "/", "zookeeper", ""},
-		{"", "/", "/", "holdfast", ""},
-		{"", "/app", "/", "application", "/application"},
-		{"/app", "", "/app/holdfast", "orders%2F42", "orders/42"},
-		{"/app", "/", "/app", "x", "/x"},
-		{"/app", "/", "/app", "holdfast", ""},
-		{"/app", "/x", "/app", "xy", "/xy"},
-		{"/app", "/x/", "/app/x", "y", "/x/y"},
-	} {
-		parent, keyOf := paths{chroot: test.chroot, root: "/holdfast"}.search(test.prefix)
-		key, ok := keyOf(test.child)
-		if parent != test.parent || ok != (test.key != "") || (ok && key != test.key) {
-			t.Errorf("%+v: parent %q, key %q (%v)", test, parent, key, ok)
-		}
-	}
-	for _, child := range []string{"a%2fb", "%41", "%", "%2", "%zz", "%2F", "a%2F", "%2E%2E%2F", "a%2F%2Fb", "%FF", "%00", ""} {
-		if key, ok := unescape(child); ok {
-			t.Errorf("unescape(%q) = %q; no key is escaped like that", child, key)
-		}
-	}
-}

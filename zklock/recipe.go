@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,158 +15,242 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// The recipe is that of ZooKeeper's documentation ("ZooKeeper Recipes and
-// Solutions", Locks): create an ephemeral sequential node, list its siblings;
-// the lowest has the lock, and every other contender watches nodes before its own:
-// see planFor. A guid in the name identifies the own node when the reply to its
-// creation was lost.
+// The recipe is the lock of ZooKeeper's documentation ("ZooKeeper Recipes and Solutions"): a contender creates an ephemeral
+// sequential node and lists its siblings. It holds the lock when no node before its own blocks it (rule.go); until then it watches
+// nodes before its own (wait.go). A guid in the name identifies the node when the reply to its creation was lost.
 
-// errStartOver is why an attempt at a grant has to begin again: something changed under
-// way, and nobody is to blame.
+// errStartOver ends an attempt that a change in the queue has made pointless. The next attempt begins at once.
 var errStartOver = errors.New("start over")
 
+// contender is one call of Acquire. It has a node in the queue, or the makings of one. Only the goroutine of the call uses it.
+type contender struct {
+	engine *engine
+	req    *driver.Request
+	parent string
+	data   []byte
+
+	sess    *zkconn.Session
+	guid    string   // in the name of the node that was created last
+	unknown bool     // a creation had no reply: the node may exist
+	node    string   // the name of the node; "" if there is none, as far as the contender knows
+	czxid   int64    // of the node; 0: to be read
+	own     *ownNode // watches the node, once the contender has found it in the queue
+
+	bound     int64        // of the node that a try is about to create; 0 for none
+	overtaken bool         // the last node of a try was void, and no node blocked it
+	seen      error        // matches driver.ErrHeld: what the call has waited for, or would be refused over
+	reclaimed bool         // the nodes of the previous incarnation are deleted
+	listed    int64        // the Pzxid of the parent in the last list
+	followed  bool         // the last list had nodes behind this contender's
+	announced announcement // the last write that made the contender list the queue again
+	hangUps   hangUps      // of creations
+}
+
+func (c *contender) path() string { return c.parent + "/" + c.node }
+
 // Acquire implements [driver.Driver].
-func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	parent, data := e.paths.lock(req.Key), encodeData(req.Owner, req.Data)
-	if err := checkData(data); err != nil {
-		return driver.Grant{}, err
+func (e *engine) Acquire(ctx context.Context, req *driver.Request) (grant driver.Grant, err error) {
+	c := &contender{engine: e, req: req, parent: e.paths.lock(req.Key), data: encodeData(req.Owner, req.Data)}
+	if err := checkData(c.data); err != nil {
+		return grant, err
 	}
-	c := &contender{engine: e, req: req, parent: parent, data: data}
-	if !req.Wait && !req.Reclaim {
-		var err error
-		if c.bound, err = e.probe(ctx, parent, req); err != nil {
-			return driver.Grant{}, err
-		}
-	}
-	var grant driver.Grant
 	granted := false
 	defer func() {
-		if !granted { // the caller's Retry may have panicked
+		if !granted { // also if the caller's Retry panics
 			c.letGo()
+			e.tidy(c.parent)
 		}
-		e.leaveParents(parent, granted)
 	}()
 	for {
-		err := e.link.Retry(ctx, req.Retry, func(sess *zkconn.Session) (err error) {
-			c.enter(sess)
+		err = e.link.Retry(ctx, req.Retry, func(sess *zkconn.Session) (err error) {
+			if c.sess != sess { // a node of another session ends with that session
+				c.letGo()
+				c.sess = sess
+			}
 			grant, err = c.attempt(ctx)
-			return err
+			if errors.Is(err, driver.ErrHeld) {
+				return err
+			}
+			return zkconn.AsDisconnected(ctx, err)
 		})
 		switch {
+		case errors.Is(err, errStartOver):
 		case err == nil:
 			granted = true
+			e.keepParents(c.parent)
 			return grant, nil
-		case !errors.Is(err, errStartOver):
-			if e.outOfTime(ctx, err) && c.behind { // it was about to look again
-				err = driver.Held(driver.Info{Key: req.Key, Held: true})
-			}
-			return driver.Grant{}, err
+		case c.seen != nil && ctx.Err() != nil && errors.Is(err, driver.ErrDisconnected) && e.link.IsOpen(): // there is no outage
+			return grant, c.seen
+		default:
+			return grant, err
 		}
 	}
 }
 
-// attempt goes on from where the last attempt has ended. It returns a grant; errStartOver or a transient error if it is to be called again;
-// or why the call has failed.
-func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
-	if err := c.reach(ctx); err != nil {
-		return driver.Grant{}, err
+// attempt continues where the last attempt has ended. It returns a grant; errStartOver or a transient error if it is to be called
+// again; or the error of the call.
+func (c *contender) attempt(ctx context.Context) (grant driver.Grant, err error) {
+	if !c.req.Wait && c.node == "" && !c.unknown && c.reclaimed == c.req.Reclaim {
+		if err := c.probe(ctx); err != nil {
+			return grant, err
+		}
 	}
+	ahead, err := c.locate(ctx)
+	if err == nil {
+		err = c.engine.fits(c.req, ahead)
+	}
+	if err == nil && c.req.Reclaim && !c.reclaimed {
+		err = c.reclaim(ctx, ahead)
+	}
+	if err != nil {
+		return grant, err
+	}
+	switch n := len(blockers(c.req.Mode, ahead)); {
+	case n == 0 && !void(c.node):
+	case !c.req.Wait: // another client was faster: the next attempt probes again
+		if err := c.withdraw(ctx, n > 0); err != nil {
+			return grant, err
+		}
+		return grant, errStartOver
+	default:
+		c.seen = driver.Held(driver.Info{Key: c.req.Key, Held: true})
+		c.req.Queued(n)
+		limit := c.req.Mode.Limit
+		if i := slices.IndexFunc(ahead, func(x entry) bool { return modeOf(x.name).Limit != limit }); i >= 0 {
+			c.req.Behind(modeOf(ahead[i].name))
+		}
+		if err := c.wait(ctx, ahead); err != nil {
+			return grant, err
+		}
+	}
+	c.seen = nil
 	if err := c.prove(ctx); err != nil {
-		return driver.Grant{}, zkconn.AsDisconnected(ctx, err)
+		return grant, err
 	}
 	return c.grant(ctx)
 }
 
-// reach returns when nothing is known to be in the contender's way.
-func (c *contender) reach(ctx context.Context) error {
-	ahead, err := c.locate(ctx)
-	if err != nil {
-		return err
-	}
-	if err := c.engine.fits(c.req, ahead); err != nil {
-		return err
-	}
-	if c.req.Reclaim && !c.reclaimed {
-		removed, err := c.reclaim(ctx, ahead)
-		if err != nil {
-			return zkconn.AsDisconnected(ctx, err)
-		}
-		c.reclaimed = true
-		if removed {
-			return errStartOver
-		}
-	}
-	blockers := c.blockers(ahead)
-	c.behind = false
-	switch {
-	case len(blockers) > 0:
-	case void(c.node): // and the nodes that came between are gone
-		c.bound = 0 // a second miss must not keep it from the key
-		if err := c.withdraw(ctx); err != nil {
-			return err
-		}
-		return errStartOver
-	default:
-		return nil
-	}
-	if !c.req.Wait {
-		return c.held(ctx, ahead[0])
-	}
-	c.req.Queued(len(blockers))
-	c.tellMode(ahead)
-	err = c.newWait(ahead).run(ctx)
-	c.behind = err != nil
-	return err
-}
-
-// locate makes sure that the contender has a node. It returns the nodes before it.
+// locate makes sure that the contender has a node, and returns the nodes before it.
 func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
-	children, err := c.join(ctx)
+	l, err := c.join(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own := c.node
-	if c.stage == doubled {
-		own = "" // there may be another, which counts if it came before
-	}
-	line, err := c.engine.order(ctx, c.parent, children, own)
+	line, err := c.engine.order(ctx, c.parent, l.Names, c.node)
 	if err != nil {
-		return nil, zkconn.AsDisconnected(ctx, err)
+		return nil, err
 	}
-	ahead, found := c.find(line)
-	if !found {
+	i := slices.IndexFunc(line, func(x entry) bool { return x.name == c.node })
+	if i < 0 {
 		return nil, c.vanished(ctx)
 	}
-	c.followed = len(children) > len(ahead)+1
-	return ahead, nil
-}
-
-// vanished says what becomes of a contender whose node is not in the queue any more,
-// by an operator's hand, with its parent, or because it was reclaimed; the
-// session is the same, or calls would have failed. Its own watch knows which,
-// a moment later.
-func (c *contender) vanished(ctx context.Context) error {
-	if c.own != nil {
-		timer := time.NewTimer(c.sess.Times().OwnWatch)
-		defer timer.Stop()
-		select {
-		case <-c.own.gone:
-			return c.ownGone()
-		case <-timer.C:
-		case <-ctx.Done():
+	c.listed, c.followed = l.Stat.Pzxid, len(l.Names) > i+1
+	if c.own == nil {
+		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid, c.req.Owner)
+		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
+			c.own.begin()
+		} else {
+			c.own.watchLater()
 		}
 	}
-	c.letGo()
+	return line[:i], nil
+}
+
+// join makes sure that the contender has a node, and returns a list of the queue that was made after the creation of the node.
+func (c *contender) join(ctx context.Context) (zkconn.Listing, error) {
+	if c.node == "" && !c.unknown {
+		l, err := c.create(ctx)
+		if err != nil || l.Err == nil && slices.Contains(l.Names, c.node) {
+			return l, err
+		}
+		// The list failed, or overtook the creation.
+	}
+	if c.unknown {
+		if err := c.engine.link.Sync(ctx, c.parent); err != nil {
+			return zkconn.Listing{}, err
+		}
+	}
+	l, err := c.engine.link.List(ctx, c.parent)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return l, err
+	}
+	if c.unknown {
+		i := slices.IndexFunc(l.Names, func(name string) bool { return strings.Contains(name, c.guid) })
+		if i < 0 { // the server may still carry out the creation: see late.go
+			c.letGo()
+			return l, errStartOver
+		}
+		c.node, c.unknown = l.Names[i], false
+		c.engine.countChild(c.path())
+	}
+	return l, nil
+}
+
+// create makes one try to create the node, and returns the list that the server made right after the creation. The list may have failed.
+func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
+	c.guid = c.newGUID()
+	began, path := time.Now(), c.parent+"/"+c.engine.opts.Names.form().prefix(c.guid, c.req.Mode)
+	creation := c.engine.link.Create(c.sess, zkconn.NewNode{Path: path, Data: c.data})
+	var outcome zkconn.Outcome
+	select {
+	case outcome = <-creation.Done():
+	case <-ctx.Done():
+		orphan := *c
+		c.forget()
+		creation.Abandon(func(outcome zkconn.Outcome) {
+			_ = orphan.created(outcome)
+			orphan.letGo()
+			orphan.engine.tidy(orphan.parent)
+		})
+		return zkconn.Listing{}, driver.ContextError(ctx)
+	}
+	err := c.created(outcome)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		if err := c.engine.createParents(ctx, c.parent); err != nil {
+			return zkconn.Listing{}, err
+		}
+		return zkconn.Listing{}, errStartOver
+	case err != nil:
+		return zkconn.Listing{}, c.hangUps.check(c.sess, began, c.data, err)
+	}
+	select {
+	case l := <-creation.Listed:
+		return l, nil
+	case <-ctx.Done():
+		return zkconn.Listing{}, driver.ContextError(ctx)
+	}
+}
+
+// created notes the outcome of a creation.
+func (c *contender) created(outcome zkconn.Outcome) error {
+	err := zkconn.StepError("create", c.parent, outcome.Err)
+	if err == nil {
+		c.node, c.czxid, c.hangUps = base(outcome.Path), outcome.Czxid, 0
+		c.engine.countChild(c.path())
+	}
+	c.unknown = zkconn.UnknownOutcome(err)
+	return err
+}
+
+// vanished is called when a list does not show the contender's node. A program has deleted the node, or its parent, or the server
+// shows an old list.
+func (c *contender) vanished(ctx context.Context) error {
+	defer c.letGo()
+	if c.own != nil {
+		if err := c.own.whyMissing(ctx); errors.Is(err, driver.ErrReclaimed) {
+			return err
+		}
+	}
 	return errStartOver
 }
 
-// ownGone says what becomes of a contender whose own.gone has been closed. Its node may still be there, if this client may not read it.
+// ownGone is called when own.gone is closed. The node may still exist, if this client may not read it.
 func (c *contender) ownGone() error {
 	cause := c.own.cause
-	switch {
-	case errors.Is(cause, driver.ErrDenied), errors.Is(cause, errUnread): // it may be there
+	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, errUnread) {
 		c.letGo()
-	default: // it is not, or what is there under its name was made by another session, and is not to be touched
+	} else { // if there is a node of this name, another session has created it
 		c.forget()
 	}
 	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, driver.ErrReclaimed) {
@@ -173,58 +259,52 @@ func (c *contender) ownGone() error {
 	return errStartOver
 }
 
-// prove makes sure, before a grant, that enough of the session is left. A session in which a
-// contender only waits makes no writes, and without writes its lease is not renewed. Where there is
-// doubt, prove also makes sure that the node exists.
+// prove makes sure, before a grant, that enough of the session is left, and that the node exists if no event would have told of its
+// deletion. A session in which contenders only wait makes no writes, and without writes its lease is not renewed.
 //
-// Right after the creation of the node, which was a write, it sends nothing. A write may prove too
-// little, because the process was stopped or answers are slow. Then prove sends a sync and another
-// write, and repeats that until the lease is live after one. If it is not for as long as a session
-// lasts, the contender gives up its place, since others may be faster.
+// Right after the creation of the node, which is a write, prove sends nothing. If one write proves too little, because the process
+// was stopped or replies are slow, prove sends syncs and writes until the lease is live after one. If that takes longer than a
+// session timeout, the contender gives up its place, since other clients may be faster.
 func (c *contender) prove(ctx context.Context) error {
-	path, lease, began := c.path(), c.sess.Lease, c.engine.host.Now().Mono
-	doubtful := c.own.doubt()
+	link, now, lease := c.engine.link, c.engine.host.Now, c.sess.Lease
+	began, doubtful := now().Mono, c.own.doubt()
 	for slow := false; ; slow = true {
 		t := c.sess.Times()
-		if left := lease.Deadline().Sub(c.engine.host.Now().Mono); left > t.Enough && lease.Live() && !doubtful {
+		if lease.Deadline().Sub(now().Mono) > t.Enough && lease.Live() && !doubtful {
 			return nil
 		}
 		if slow {
-			if err := c.engine.link.Sync(ctx, path); err != nil {
+			if err := link.Sync(ctx, c.path()); err != nil {
 				return err
 			}
 		}
-		switch err := c.engine.link.Check(ctx, path); {
-		case err == nil:
-			doubtful = false
+		err := link.Check(ctx, c.path())
+		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return errStartOver
-		default:
+		case err != nil:
 			return err
-		}
-		switch {
 		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
-		case slow && c.engine.host.Now().Mono.Sub(began) > t.Session:
+		case slow && now().Mono.Sub(began) > t.Session:
 			c.letGo()
-			return fmt.Errorf("zookeeper: %s: %w: %w", path, driver.ErrDisconnected, zkconn.ErrSlow)
+			return fmt.Errorf("zookeeper: %s: %w: %w", c.parent, driver.ErrDisconnected, zkconn.ErrSlow)
 		case slow:
 			backoff.Sleep(ctx, t.Again, nil)
 		}
+		doubtful = false
 	}
 }
 
-// grant makes a hold of a contender that is the first in line.
+// grant makes a hold of a contender whose turn has come.
 func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
-	if c.czxid == 0 {
-		// The creation was repeated: only the node itself tells which of the
-		// two creations it stems from, and whether this session made it.
+	if c.czxid == 0 { // only the node tells whether this session created it
 		select {
 		case <-c.own.known:
 		case <-c.own.gone:
 			return driver.Grant{}, c.ownGone()
 		case <-ctx.Done():
-			return driver.Grant{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
+			return driver.Grant{}, driver.ContextError(ctx)
 		}
 		c.czxid = c.own.knownCzxid()
 	}
@@ -235,12 +315,68 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		engine: c.engine, sess: c.sess, path: c.path(), own: c.own,
 		owner: c.req.Owner, czxid: c.czxid, known: true,
 	}
-	if err := c.announce(ctx, h); err != nil {
-		return driver.Grant{}, err
+	if c.req.Mode.Limit > c.engine.mostCounted && c.followed { // the next waiter may watch the node to learn of this grant: see planFor
+		if err := h.SetData(ctx, c.req.Data); errors.Is(err, driver.ErrLost) {
+			return driver.Grant{}, errStartOver
+		} else if err != nil {
+			return driver.Grant{}, err
+		}
 	}
 	if !c.own.notify(c.req.Lost, c.req.Asked) {
 		return driver.Grant{}, c.ownGone()
 	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
+}
+
+// withdraw deletes the node of a try that was blocked or void, and returns when the node is deleted. If it fails, the background deletes
+// the node: see Acquire.
+func (c *contender) withdraw(ctx context.Context, blocked bool) error {
+	c.seen, c.overtaken = nil, !blocked
+	c.own.stop()
+	if _, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
+		return err
+	}
+	c.forget()
+	if blocked {
+		c.seen = driver.Held(driver.Info{Key: c.req.Key, Held: true})
+	}
+	return nil
+}
+
+// letGo gives up the contender's node, and deletes it in the background: also a node that a list does not show, since the server
+// may lag behind.
+func (c *contender) letGo() {
+	if c.own != nil {
+		c.own.stop() // before the node goes
+	}
+	switch {
+	case c.unknown:
+		c.engine.late.remove(c.sess, c.parent, c.guid)
+	case c.node != "":
+		c.engine.removeLater(c.sess, c.path())
+	}
+	c.forget()
+}
+
+// forget makes the contender begin again. It deletes nothing.
+func (c *contender) forget() {
+	if c.own != nil {
+		c.own.stop()
+	}
+	c.unknown, c.node, c.czxid, c.own = false, "", 0, nil
+}
+
+// newGUID returns a guid for one creation. The guid of a client that reclaims under an owner name begins with a mark of the client, and
+// ends with a mark of the owner name: other clients of that name find the node by its name, whatever its data. For that of a try,
+// see bound.go.
+func (c *contender) newGUID() string {
+	f := c.engine.opts.Names.form()
+	switch {
+	case c.req.Reclaim:
+		return f.newGUID(c.engine.mark, markOf(c.req.Owner))
+	case c.bound > 0:
+		return f.newGUID(boundText(c.bound), boundMark)
+	}
+	return f.newGUID("", "")
 }

@@ -9,52 +9,43 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// reclaim deletes the nodes among those before this one that other sessions have under the
-// same owner name. It reports whether any of them is gone.
-func (c *contender) reclaim(ctx context.Context, ahead []entry) (removed bool, err error) {
+// reclaim deletes, of the nodes before this contender's, those that other sessions have under the same owner name, while the contender's
+// node exists. It returns errStartOver if one of the nodes is gone.
+func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 	nodes, err := c.engine.readAll(ctx, c.parent, ahead)
 	if err != nil {
-		return false, err
+		return err
 	}
-	// From the back, or one that is reclaimed would let in the next that is to be.
-	for _, x := range slices.Backward(ahead) {
+	removed := len(nodes) < len(ahead)
+	for _, x := range slices.Backward(ahead) { // forward, each deletion could grant the lock to the next node that is to be deleted
 		node, ok := nodes[x.name]
-		if !ok {
-			removed = true // by itself
-			continue
-		}
 		owner, _ := decodeData(node.Data)
 		if (bytes.Equal(node.Data, wish) || bytes.Equal(node.Data, unlock)) && marked(x.name, c.req.Owner) {
-			owner = c.req.Owner // it has been overwritten
+			owner = c.req.Owner // an ask of another program has replaced it
 		}
-		if owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
+		if !ok || owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
 			continue
 		}
 		path := c.parent + "/" + x.name
-		switch err := c.evict(ctx, path, node.Data); {
+		switch err := c.engine.link.Transact(
+			ctx, "reclaim", path,
+			&zk.CheckVersionRequest{Path: c.path(), Version: -1},
+			&zk.SetDataRequest{Path: path, Data: bytes.Clone(node.Data), Version: -1}, // tells the cause: see ownNode.whyMissing
+			&zk.DeleteRequest{Path: path, Version: -1},
+		); {
 		case err == nil:
-			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.Stat.Czxid))
+			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", c.req.Owner,
+				"token", uint64(node.Stat.Czxid))
 		case !errors.Is(err, zk.ErrNoNode):
-			return false, err
-		case !c.engine.link.InSession(c.sess): // with which its own node has gone
-			return false, errStartOver
+			return err
+		case !c.engine.link.InSession(c.sess): // the contender's own node is gone with its session
+			return errStartOver
 		}
 		removed = true
 	}
-	return removed, nil
-}
-
-// evict deletes a node in such a way that its client can tell that it was
-// reclaimed: it writes to it in the same transaction. See ownNode.whyGone.
-//
-// It does so only while the contender's own node stands.
-func (c *contender) evict(ctx context.Context, path string, data []byte) error {
-	const step = "reclaim"
-	link := c.engine.link
-	own, gone := &zk.CheckVersionRequest{Path: c.path(), Version: -1}, &zk.DeleteRequest{Path: path, Version: -1}
-	err := link.Transact(ctx, step, path, own, &zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1}, gone)
-	if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
-		err = link.Transact(ctx, step, path, own, gone)
+	c.reclaimed = true
+	if removed {
+		return errStartOver
 	}
-	return err
+	return nil
 }

@@ -10,75 +10,61 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// removeLater is remove in the background. The channel closes when it has ended.
-func (e *engine) removeLater(sess *zkconn.Session, path string) <-chan struct{} {
-	ended := make(chan struct{})
-	if !e.tasks.Go(func(ctx context.Context) {
-		defer close(ended)
-		_, _ = e.remove(ctx, sess, path)
-	}) {
-		close(ended)
-	}
-	return ended
-}
-
-// remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that it was gone
-// at the first try. If the server refuses the deletion, remove returns the refusal, and tries again in the background.
-func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
-	missing, err = e.tryRemove(ctx, sess, path)
-	if err != nil && ctx.Err() == nil {
-		e.keepRemoving(sess, path, err)
-	}
-	return missing, err
-}
-
-// tryRemove is remove that gives up when the server refuses.
-func (e *engine) tryRemove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
-	again := false
-	err = e.link.Retry(ctx, nil, func(now *zkconn.Session) error {
+// remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that the node was gone
+// at the first try. If the server refuses the deletion, remove returns the refusal, and the background tries again. again is as for
+// [zkconn.Link.Retry].
+func (e *engine) remove(
+	ctx context.Context, again func(context.Context, error, <-chan struct{}) error, sess *zkconn.Session, path string,
+) (missing bool, err error) {
+	sent := false
+	err = e.link.Retry(ctx, again, func(now *zkconn.Session) error {
 		if now != sess {
 			return nil
 		}
-		err := e.link.Delete(ctx, sess, path, again)
+		err := e.link.Delete(ctx, sess, path, sent)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			missing = !again
+			missing = !sent
 			return nil
 		case err != nil && ctx.Err() != nil:
 			return zkconn.Disconnected(ctx)
 		case zkconn.UnknownOutcome(err):
-			again = true // this request may have deleted it
+			sent = true // this request may have deleted it
 		}
 		return err
 	})
-	if err == nil {
-		e.late.keepNot(sess, path)
+	switch {
+	case err == nil:
 		e.tidy(dir(path))
+	case ctx.Err() == nil:
+		e.removeLater(sess, path)
 	}
 	return missing, err
 }
 
-// keepRemoving tries again in the background to delete a node after the server has refused that: an operator may give the permission.
-func (e *engine) keepRemoving(sess *zkconn.Session, path string, why error) {
+// removeLater deletes a node in the background. It tries again after a refusal, since an operator may give the permission.
+func (e *engine) removeLater(sess *zkconn.Session, path string) {
 	e.mu.Lock()
-	_, already := e.refused[path]
-	e.refused[path] = struct{}{}
+	_, removes := e.removing[path]
+	e.removing[path] = struct{}{}
 	e.mu.Unlock()
-	if already {
+	if removes {
 		return
 	}
-	e.host.Logger().Error("cannot delete own node", "path", path, "error", why)
 	e.tasks.Go(func(ctx context.Context) {
-		defer func() {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			delete(e.refused, path)
-		}()
 		t := sess.Times()
-		for pause := t.Look; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, t.MaxLook) {
-			if _, err := e.tryRemove(ctx, sess, path); err == nil {
-				return
+		for pause := t.Look; ; pause = min(2*pause, t.MaxLook) {
+			_, err := e.remove(ctx, nil, sess, path)
+			if err == nil || ctx.Err() != nil {
+				break
 			}
+			if pause == t.Look {
+				e.host.Logger().Error("cannot delete own node", "path", path, "error", err)
+			}
+			backoff.Sleep(ctx, pause, nil)
 		}
+		e.mu.Lock()
+		delete(e.removing, path)
+		e.mu.Unlock()
 	})
 }

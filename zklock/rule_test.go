@@ -218,32 +218,3 @@ func TestWhoSeesWhom(t *testing.T) {
 		}
 	}
 }
-
-// A client that repeated a creation may have two nodes for a moment: it holds the key once, and takes two of the permits.
-func TestHoldersOnce(t *testing.T) {
-	t.Parallel()
-	const one, two = "9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0003", "9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0004"
-	const guid = "9b2a0c1e-5d0f-4f43-8a59-0a6c7e1d2b3f"
-	plain := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
-	for _, names := range [][]string{
-		{"_c_" + one + "-shared-lock-0000000000", "_c_" + two + "-shared-lock-0000000001", "_c_" + one + "-shared-lock-0000000002"},
-		{"_c_" + one + "-__READ__0000000000", "_c_" + two + "-__READ__0000000001", "_c_" + one + "-__READ__0000000002"},
-		{
-			"_c_" + one + "-permit-3-lock-0000000000", "_c_" + two + "-permit-3-lock-0000000001",
-			"_c_" + one + "-permit-3-lock-0000000002", "_c_" + guid + "-permit-3-lock-0000000003",
-		},
-		{plain(one) + "__rlock__0000000000", plain(two) + "__rlock__0000000001", plain(one) + "__rlock__0000000002"},
-	} {
-		var line []entry
-		for i, name := range names {
-			line = append(line, entry{name: name, seq: int64(i)})
-		}
-		if got, _ := holders(line); !slices.Equal(got, line[:2]) {
-			t.Errorf("%v: held by %v, want the first two", names, got)
-		}
-	}
-	unnamed := []entry{{name: "service-read-__READ__0000000000"}, {name: "service-read-__READ__0000000001", seq: 1}}
-	if got, _ := holders(unnamed); len(got) != 2 {
-		t.Errorf("%v: held by %v, want both", unnamed, got)
-	}
-}

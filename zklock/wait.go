@@ -2,42 +2,98 @@ package zklock
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
+
+// plan is what a waiter watches.
+type plan struct {
+	nodes  []entry
+	until  int  // the wait is over when so many of the watched nodes are left
+	enough bool // that is the grant; otherwise the queue is listed then
+
+	chain bool // the only node is watched for a write, too
+	queue bool // the list of the queue is watched, and no node
+}
+
+// mostCounted is the largest limit of permits that are counted.
+const mostCounted = 8
+
+// planFor returns the plan of a request that has to wait behind some nodes. Its line is a part of them, of which fewer than k must be left
+// before the request is granted:
+//
+//	permit, with at least limit permits of that limit right before it    those permits; k is the limit
+//	any other request                                                    the nodes that do not share with it; k is 1
+//
+// A short line is watched as a whole, and its deletions are counted. The deletion that leaves k-1 nodes is the grant if nothing but the
+// line is in the way: no other node before a line of permits, and fewer permits than the limit beside a line of other nodes. Otherwise
+// the queue is listed then. Of a long line the last k+1 nodes are watched: the first of their deletions has the queue listed.
+//
+// Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
+// the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key. A waiter
+// whose list showed the predecessor as a waiter stood in the queue before the predecessor listed it the last time. If that write fails,
+// the predecessor's call fails, and the waiter learns of the deletion of its node.
+//
+// A writer of Curator's read-write lock may leave a reader in its place, so the queue is listed when that writer goes.
+func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
+	run := 0
+	for run < len(ahead) && mode.SharesWith(modeOf(ahead[len(ahead)-1-run].name)) {
+		run++
+	}
+	line, k, beside := strangers(mode, ahead), 1, 0
+	if mode.Limit > 0 {
+		beside = len(ahead) - len(line)
+	}
+	alone := mode.Limit == 0 || beside < mode.Limit
+	if mode.Limit > 0 && run >= mode.Limit {
+		line, k, alone = ahead[len(ahead)-run:], mode.Limit, run == len(ahead)
+	}
+	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
+	switch {
+	case k > mostCounted && run == k:
+		return plan{queue: true}
+	case k > mostCounted:
+		return plan{nodes: line[len(line)-1:], chain: true}
+	case alone && !returns && len(line) <= max(2*k-1, 2):
+		return plan{nodes: line, until: k - 1, enough: true}
+	}
+	line = line[max(0, len(line)-k-1):]
+	return plan{nodes: line, until: len(line) - 1}
+}
 
 // wait carries out the plan of a contender that has to wait.
 type wait struct {
 	*contender
 	plan
 	watches *zkconn.Lookout
-	last    string  // the path that is watched of the last node before its own, or of the queue
-	ahead   []entry // the nodes before its own, if only the queue is watched
-	single  bool    // there is only one node before its own
+	last    string  // the path of the last node that is watched, or of the queue
+	ahead   []entry // the nodes before the contender's
 }
 
-func (c *contender) newWait(ahead []entry) *wait {
-	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, single: len(ahead) == 1}
+// An announcement is a write to the node of a predecessor.
+type announcement struct {
+	path    string
+	version int32
+}
+
+// wait returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
+func (c *contender) wait(ctx context.Context, ahead []entry) error {
+	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, ahead: ahead}
 	w.watches = c.engine.link.NewLookout(c.engine.tasks.Context(), len(w.nodes)+1)
+	defer w.watches.End()
 	if w.queue {
-		w.ahead = ahead
 		w.watches.Watch(c.parent, zkconn.WatchChildren)
 	}
 	for _, x := range w.nodes {
 		w.last = c.parent + "/" + x.name
 		w.watches.Watch(w.last, zkconn.WatchData)
 	}
-	return w
-}
-
-// run returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
-func (w *wait) run(ctx context.Context) error {
-	defer w.watches.End()
 	read := w.watches.Watches[w.last].Read
 	patience := w.sess.Times().Doubt
 	timer := time.NewTimer(patience)
@@ -73,35 +129,33 @@ func (w *wait) run(ctx context.Context) error {
 // fired is called when a watch has fired, or could not be set.
 func (w *wait) fired(watch *zkconn.Watch) error {
 	delete(w.watches.Watches, watch.Path)
-	switch {
+	switch refused := watch.Refused(); {
 	case watch.Why == zk.EventNodeDeleted:
-	case watch.Why == zk.EventNodeDataChanged && !w.chain: // it is there still
+		return nil
+	case watch.Why == zk.EventNodeDataChanged && !w.chain: // the node still exists
 		w.watches.Watch(watch.Path, zkconn.WatchData)
-	case watch.Refused() == nil || w.engine.tasks.Context().Err() != nil:
-		return errStartOver
-	case len(w.watches.Watches) < w.k:
-		return watch.Refused()
-	default: // this client may not read the node; the others are enough to have the queue listed in time
-		w.until, w.enough = len(w.watches.Watches)-1, false
+		return nil
+	case refused != nil && w.engine.tasks.Context().Err() == nil:
+		return refused
 	}
-	return nil
+	return errStartOver
 }
 
-// lastRead is called when the last node, or the queue, has been read, which may show what happened between the list and the watch.
+// lastRead is called when the last node, or the queue, has been read. The read shows a change between the list and the watch.
 func (w *wait) lastRead() error {
 	watch := w.watches.Watches[w.last]
 	if watch == nil || !watch.IsSet() {
 		return nil
 	}
 	stat := watch.Node.Stat
-	switch {
+	switch write := (announcement{w.last, stat.Version}); {
 	case w.queue && stat.Pzxid > w.listed:
 		return errStartOver
-	case w.chain && stat.Version > 0 && w.announced != (announcement{w.last, stat.Version}):
-		w.announced = announcement{w.last, stat.Version}
+	case w.chain && stat.Version > 0 && w.announced != write:
+		w.announced = write
 		return errStartOver
 	case !w.queue:
-		w.engine.doubts.askIfOld(w.last, time.UnixMilli(stat.Ctime))
+		w.engine.doubts.askIfOld(w.last, time.UnixMilli(stat.Ctime)) // callers may never wait until doubt asks
 	}
 	return nil
 }
@@ -111,29 +165,18 @@ func (w *wait) doubt() {
 	for path := range w.watches.Watches {
 		w.engine.doubts.ask(path)
 	}
-	for _, x := range w.ahead {
-		w.engine.doubts.ask(w.parent + "/" + x.name)
+	if w.queue {
+		for _, x := range w.ahead {
+			w.engine.doubts.ask(w.parent + "/" + x.name)
+		}
 	}
 }
 
-// expired returns the error of a wait that lasted until ctx ended. It names the holder if that is known for sure.
+// expired returns the error of a wait that lasted until ctx ended. It names the holder if only one node is before the contender's.
 func (w *wait) expired() error {
-	if watch := w.watches.Watches[w.last]; w.single && watch != nil && watch.IsSet() {
-		return driver.Held(infoOf(w.req.Key, base(w.last), watch.Node))
+	if watch := w.watches.Watches[w.last]; len(w.ahead) == 1 && watch != nil && watch.IsSet() {
+		info, _ := infoOf(w.req.Key, w.ahead, map[string]zkconn.Znode{w.ahead[0].name: watch.Node})
+		return driver.Held(info)
 	}
 	return driver.Held(driver.Info{Key: w.req.Key, Held: true})
-}
-
-// announce writes to the own node if the next waiter watches that to learn of this grant: see planFor. A waiter that has seen this node
-// wait, by a list, stood in the queue before this contender listed it the last time. If announce fails, the call fails, and the waiter
-// learns of the deletion of the node.
-func (c *contender) announce(ctx context.Context, h *hold) error {
-	if c.req.Mode.Limit <= c.engine.mostCounted || !c.followed {
-		return nil
-	}
-	err := h.SetData(ctx, c.req.Data)
-	if errors.Is(err, driver.ErrLost) {
-		return errStartOver
-	}
-	return zkconn.AsDisconnected(ctx, err)
 }

@@ -1,8 +1,8 @@
 /*
- * Permits, locks and other permits in one queue of the ZooKeeper engine (zklock/rule.go, recipe.go): N clients, each with one request.
+ * Permits, locks and other permits in one queue of the ZooKeeper engine (zklock/rule.go, wait.go, recipe.go): N clients, each with one request.
  *
  * A request waits for every earlier one that does not share with it, and a permit until fewer than its limit are before it. It watches some
- * of the nodes before its own, and counts those that go, or lists the queue again: planFor in zklock/rule.go.
+ * of the nodes before its own, and counts those that go, or lists the queue again: planFor in zklock/wait.go.
  *
  * That a node is created exactly once, and deleted, whatever is lost, is proved in zookeeper-queue.pml: here requests are not lost. Servers
  * lag: a list may be as old as what its client has seen before, and no older.

@@ -1,6 +1,6 @@
 /*
- * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, zklock/contender.go,
- * zklock/create.go, zklock/own.go, zklock/late.go, zklock/hold.go): N clients want one lock, a queue of znodes.
+ * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, zklock/wait.go,
+ * zklock/own.go, zklock/late.go, zklock/hold.go): N clients want one lock, a queue of znodes.
  *
  * Time is in the other model, zookeeper-trust.pml. This model assumes what that one proves: the ensemble ends a session only
  * when the client's lease has lapsed.
@@ -57,20 +57,15 @@
  *
  * Switches that remove a cure; each has a counterexample:
  *
- *   LOOK_UP_GUID      a creation without an answer is looked for, not repeated; if it is not seen,
- *                     another is made and its answer believed, as other clients do
- *   KEEP_TWIN         of two nodes with one guid, the later one is not deleted
- *   TAKE_TWIN         a later node with the guid is looked at when the own one is gone, although it is being deleted
- *   TRUST_ANSWER      the token after a repeated creation is that of the answer, not of the node that is kept
  *   NO_SESSION_CHECK  the session is not compared after the answer to a creation
  *   KEEP_GUID         the guid, and what has it, is taken into the next session
  *   RELEASE_ONCE      a deletion without an answer is not repeated
  *   NO_NODE_IS_LOST   "no node" is a lost lock at any try to release, not only at the first
  *   NO_CLEANER        a client that gives up leaves no cleaner behind
  *   NO_SYNC           the cleaner lists without a sync
- *   NO_STRAYS         what was repeated is not looked for, and what was given up once
+ *   NO_STRAYS         the node of a creation without an answer is looked for once
  *   RETURNS_ONLY      both are looked for again only when the client comes to a server
- *   FORGET_UNCERTAIN  a contender whose node is gone is not looked for, even if its creation was repeated
+ *   FORGET_UNCERTAIN  a creation without an answer whose node the list does not show counts as not carried out
  *   NO_RELIST         the deletion of the predecessor is a grant, even if other nodes are ahead
  *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
  *   OWN_WORD_LATE     a waiter that learns of the deletion of its own node, and then of its predecessor's, may act on the second first
@@ -86,7 +81,6 @@
  */
 
 /* The properties, each asserted where it could cease to hold. */
-bit not_behind_itself = 1;	/* nobody waits for a node of its own */
 bit exclusion = 1;		/* no two that exclude each other believe that they hold the lock; a holder whose node an operator deleted is excused until it learns of that */
 bit told_is_told = 1;		/* nobody takes the going of the node before for a grant after being told that its own is gone */
 bit tokens_rise = 1;		/* of two grants that exclude each other, the later has the greater token */
@@ -186,8 +180,7 @@ inline make(c, g) {
 #define stray(c, g, n) (owner[n] == c && guid[n] == (g) && died[n] == 0 && n != mynode[c] && !discard[n])	/* n < nodes */
 
 /*
- * clean looks for the nodes of the contender's creates, now and later, except for the node that it keeps: late.remove and
- * late.expect. Looks that would find nothing are left out, so there is one now if there is something to find, and one after
+ * clean looks for the node of the contender's creation, now and later: late.remove. Looks that would find nothing are left out, so there is one now if there is something to find, and one after
  * each arrival: in the library, which looks periodically, that is the next.
  */
 inline clean(c) {
@@ -259,10 +252,7 @@ again:	/* Acquire: link.ready and contender.enter. */
 		:: may_crash -> crash; goto crashed
 		fi;
 		if
-		:: mynode[c] != NONE -> goto list
-#ifdef LOOK_UP_GUID
-		:: mynode[c] == NONE && uncertain[c] -> goto list
-#endif
+		:: mynode[c] != NONE || uncertain[c] -> goto list
 		:: else
 		fi;
 		creation[c] = HANDED
@@ -277,10 +267,7 @@ create:	/* contender.create: the reply comes, or the end of the connection. */
 			:: wrong_session -> printf("client %d finds that its session has changed meanwhile\n", c);
 				clean_all(c); forget(c); goto again
 #endif
-			:: else -> mynode[c] = n; token = n;
-#ifndef TRUST_ANSWER
-				if :: uncertain[c] -> token = NONE :: else fi
-#endif
+			:: else -> mynode[c] = n; token = n
 			fi
 		:: creation[c] == UNKNOWN -> creation[c] = IDLE; made[c] = NONE; uncertain[c] = 1;
 			printf("client %d does not learn what came of its creation\n", c);
@@ -290,7 +277,7 @@ create:	/* contender.create: the reply comes, or the end of the connection. */
 		fi
 	};
 
-list:	/* contender.join and find: any server that answers knows what this client has seen. */
+list:	/* contender.locate: any server that answers knows what this client has seen. */
 	atomic {
 		if
 		:: up[c]
@@ -301,55 +288,20 @@ list:	/* contender.join and find: any server that answers knows what this client
 		look();
 		d_step {
 			n = 0; before = NONE; beyond = NONE; ahead = 0;
-#ifdef LOOK_UP_GUID
-			/* The node of the answer is one's own, whatever the list says. */
-			if
-			:: !uncertain[c] -> n = mynode[c]
-			:: else -> do :: n < nodes && !(visible(n, at) && owner[n] == c && guid[n] == myguid[c]) -> n++ :: else -> break od
-			fi;
-			if :: n == nodes -> n = NONE :: else fi;
-#else
 			do :: n < nodes && !(visible(n, at) && owner[n] == c && guid[n] == myguid[c]) -> n++ :: else -> break od;
+			if :: n == nodes -> n = NONE :: else fi;
 			if
-			:: n == nodes -> n = NONE
-#ifndef TAKE_TWIN
-			/* Later nodes are not looked at: see zklock/queue.go. */
-			:: n < nodes && !uncertain[c] && n > mynode[c] -> n = NONE
-#endif
-			:: else -> mynode[c] = n; n++;
-#ifndef KEEP_TWIN
-				do
-				:: n < nodes -> if :: visible(n, at) && owner[n] == c && guid[n] == myguid[c] -> to_discard(n, 0) :: else fi; n++
-				:: else -> break
-				od;
-#endif
-				n = mynode[c]
-			fi;
-#endif
-			if
-			:: n != NONE -> mynode[c] = n; n = 0;
-				if
-				:: uncertain[c] -> uncertain[c] = 0;
-#ifndef NO_STRAYS
-					clean(c)
-#endif
-				:: else
-				fi;
+			:: n != NONE -> mynode[c] = n; uncertain[c] = 0; n = 0;
 				do
 				:: n < mynode[c] -> if :: visible(n, at) && blocks(n) && stands_before(n) -> beyond = before; before = n; ahead++ :: else fi; n++
 				:: else -> break
 				od
 			:: else
-			fi;
-			not_behind_itself = (before == NONE || owner[before] != c || guid[before] != myguid[c]);
-			assert(not_behind_itself)
+			fi
 		};
 		if
 		:: n == NONE -> n = 0; at = 0;
 			printf("client %d does not find its node\n", c);
-#ifdef LOOK_UP_GUID
-			uncertain[c] = 0; mynode[c] = NONE; creation[c] = HANDED; goto create
-#else
 #ifdef WAIT_WITHOUT_NODE
 			false
 #else
@@ -357,7 +309,6 @@ list:	/* contender.join and find: any server that answers knows what this client
 			if :: uncertain[c] -> clean_all(c) :: else fi;
 #endif
 			forget(c); goto again
-#endif
 #endif
 		:: before != NONE -> n = 0; at = 0; printf("client %d has node %d, and waits for node %d\n", c, mynode[c], before)
 		:: else -> n = 0; at = 0; printf("client %d finds node %d to be the first\n", c, mynode[c]); goto prove
@@ -371,7 +322,7 @@ wait:	/* contender.wait: the watches on the predecessor, on the node beyond it, 
 			if :: seen[c] < died[beyond] -> seen[c] = died[beyond] :: else fi;
 			printf("client %d hears that node %d is gone, and looks ahead\n", c, beyond);
 			d_step {
-				/* The two are the whole line: planFor in zklock/rule.go. */
+				/* The two are the whole line: planFor in zklock/wait.go. */
 				if
 				:: (ahead == 2 && !may_return(beyond)) -> ahead = 1; printf("client %d knows that only node %d is before it\n", c, before)
 				:: else
@@ -404,7 +355,7 @@ wait:	/* contender.wait: the watches on the predecessor, on the node beyond it, 
 		fi
 	};
 
-prove:	/* A write renews a lapsed lease; after a repeated create, the client reads the node. */
+prove:	/* A write renews a lapsed lease; after a create without an answer, the client reads the node. */
 	atomic {
 		before = NONE; beyond = NONE; ahead = 0;
 		if
@@ -451,7 +402,7 @@ prove:	/* A write renews a lapsed lease; after a repeated create, the client rea
 			unreached = !(current[c] > 0 && by[0] == BY_SESSION); assert(unreached)	/* a lock in a second session, after a node of the first */
 #endif
 #if REACH == 2
-			unreached = !(nodes > N); assert(unreached)	/* a lock after a creation that was repeated */
+			unreached = !(nodes > N); assert(unreached)	/* a lock after a creation that was given up */
 #endif
 #if REACH == 3
 			unreached = !(holds[0] && holds[1] && holds[2]); assert(unreached)	/* three readers at once */

@@ -120,7 +120,7 @@ const permit = "-permit-"
 // guid before the word, and behind the limit what a lock has there. A name that differs in any of these is that of a lock.
 func Limit(name string) int {
 	guid, rest, ok := strings.Cut(numberless(name), permit)
-	if !ok || GUID(guid) == "" || GUID(guid) != strings.ReplaceAll(strings.TrimPrefix(guid, "_c_"), "-", "") {
+	if !ok || guidOf(guid) == "" || guidOf(guid) != strings.ReplaceAll(strings.TrimPrefix(guid, "_c_"), "-", "") {
 		return 0
 	}
 	end := max(0, strings.IndexAny(rest, "-_"))
@@ -139,8 +139,8 @@ func Limit(name string) int {
 // guidLen is the length of a guid in hexadecimal digits.
 const guidLen = 32
 
-// GUID returns the digits of the guid at the beginning of a node's name, in any form of names; "" if there is none.
-func GUID(name string) string {
+// guidOf returns the digits of the guid at the beginning of a node's name, in any form of names; "" if there is none.
+func guidOf(name string) string {
 	name = strings.ReplaceAll(strings.TrimPrefix(name, "_c_"), "-", "")
 	if len(name) < guidLen || strings.Trim(name[:guidLen], "0123456789abcdef") != "" {
 		return ""

@@ -26,7 +26,6 @@ type Times struct {
 	Longest    time.Duration // a session resumed with a longer timeout is given up
 
 	// For the recipe.
-	OwnWatch time.Duration // until the watch on a missing node reports what happened to it
 	HangUp   time.Duration // a server that hangs up on a creation sooner than this has not tried it
 	Look     time.Duration // until the first look for nodes to remove; the pause doubles
 	MaxLook  time.Duration // the longest pause between two looks
@@ -54,10 +53,9 @@ func Of(session, heartbeat, tick, margin time.Duration) *Times {
 		Redial:     min(max(session/10, 20*time.Millisecond), time.Second),
 		Longest:    session * 3 / 2, // beyond that, the window leaves too little of the lease
 
-		OwnWatch: session / 4,
 		HangUp:   session / 4,
 		Look:     session / 4,
-		MaxLook:  2 * session,
+		MaxLook:  session,
 		Late:     64 * session, // a follower that is stopped for syncLimit ticks is left by its leader
 		Doubt:    2 * session,
 		MaxDoubt: 16 * session,

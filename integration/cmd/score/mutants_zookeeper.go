@@ -3,22 +3,22 @@ package main
 // What zklock does against the hazards of ZooKeeper, taken out. Those of permits and of several kinds of holders are in
 // mutants_sharing.go.
 var zooKeeperMutants = []mutant{
-	{"Z1", "a creation without a reply is repeated under another guid", zooKeeper, change{
-		"zklock/create.go",
-		`c.stage = unknown
-		if c.hangUps`,
-		`c.forget()
-		if c.hangUps`,
+	{"Z1", "a node whose creation had no reply is not looked for", zooKeeper, change{
+		"zklock/recipe.go",
+		`c.unknown = zkconn.UnknownOutcome(err)`,
+		`c.unknown = false`,
 	}, nil},
-	{"Z1.2", "who gives up leaves a creation under way to itself", zooKeeper, change{
-		"zklock/create.go",
-		`creation.Abandon(orphan.removeCreated)`,
-		`_ = orphan`,
+	{"Z1.2", "a call that gives up forgets its creation in flight", zooKeeper, change{
+		"zklock/recipe.go",
+		`			orphan.letGo()
+`,
+		`			orphan.forget()
+`,
 	}, nil},
-	{"Z1.2", "what a creation without a reply has left is not looked for", zooKeeper, change{
-		"zklock/create.go",
-		`case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:`,
-		`case node.Err == nil && c.stage == unknown:`,
+	{"Z1.2", "a call that gives up does not look for the node of a creation without a reply", zooKeeper, change{
+		"zklock/recipe.go",
+		`c.engine.late.remove(c.sess, c.parent, c.guid)`,
+		`_ = c.guid`,
 	}, nil},
 	{"Z1.3", "late creations are not looked for", zooKeeper, change{
 		"zklock/late.go",
@@ -32,20 +32,20 @@ var zooKeeperMutants = []mutant{
 		`if !l.isOpen {`,
 	}, []change{{"zklock/own.go", `mismatch := node.Stat.EphemeralOwner`, `mismatch := false && node.Stat.EphemeralOwner`}}},
 	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
-		"zklock/contender.go",
-		`	c.letGo()
-	c.sess = sess`,
-		`	c.sess = sess`,
+		"zklock/recipe.go",
+		`				c.letGo()
+				c.sess = sess`,
+		`				c.sess = sess`,
 	}, nil},
 
 	{"Z3", "a deletion without a reply counts as done", zooKeeper, change{
 		"zklock/remove.go",
-		`again = true // this request may have deleted it`,
+		`sent = true // this request may have deleted it`,
 		`return nil`,
 	}, nil},
 	{"Z3", "a repeated deletion that finds no node counts as a loss", zooKeeper, change{
 		"zklock/remove.go",
-		`missing = !again`,
+		`missing = !sent`,
 		`missing = true`,
 	}, nil},
 
@@ -69,8 +69,8 @@ var zooKeeperMutants = []mutant{
 
 	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
 		"zklock/parents.go",
-		`		return errStartOver // removed again`,
-		`		return err // removed again`,
+		`		return errStartOver // a client`,
+		`		return err // a client`,
 	}, nil},
 
 	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
@@ -94,7 +94,7 @@ var zooKeeperMutants = []mutant{
 		return`,
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
-		"zklock/rule.go",
+		"zklock/wait.go",
 		`until: len(line) - 1}`,
 		`until: len(line) - 1, enough: true}`,
 	}, nil},
@@ -152,8 +152,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z17", "the quorum is not asked before a grant", zooKeeper, change{
 		"zklock/recipe.go",
-		`doubtful := c.own.doubt()`,
-		`doubtful := false`,
+		`c.own.doubt()`,
+		`c.own.doubt() && false`,
 	}, nil},
 	{"Z17", "an own node is taken for watched after a reconnect", zooKeeper, change{
 		"zklock/internal/zkconn/watch.go",
@@ -176,10 +176,10 @@ var zooKeeperMutants = []mutant{
 `,
 	}, nil},
 	{"Z20", "a contender forgets a node that may be there", zooKeeper, change{
-		"zklock/contender.go",
-		`	case created, queued:
-		gone = c.engine.removeLater(c.sess, c.path())`,
-		`	case created, queued:`,
+		"zklock/recipe.go",
+		`	case c.node != "":
+		c.engine.removeLater(c.sess, c.path())`,
+		`	case c.node != "":`,
 	}, nil},
 	{"Z22", "Close waits for a server for as long as it takes", zooKeeper, change{
 		"close.go",

@@ -9,9 +9,8 @@ import (
 
 // NewNode is an ephemeral sequential znode that is to be created.
 type NewNode struct {
-	Path      string // without the number
-	Data      []byte
-	Unbatched bool // it goes in a request of its own
+	Path string // without the number
+	Data []byte
 }
 
 // Creation is a creation in flight.
@@ -27,7 +26,7 @@ type Creation struct {
 // which it was sent. Writes of many callers go together: see batches.
 func (l *Link) Create(s *Session, n NewNode) *Creation {
 	w := newWrite(s, n.Path)
-	w.create, w.alone = &n, n.Unbatched
+	w.create = &n
 	w.sent = make(chan bool, 1)
 	listed := make(chan Listing, 1)
 	l.tasks.Go(func(context.Context) { l.batches.do(w) })

@@ -14,12 +14,9 @@ import (
 // (zookeeper.throttled_op_wait_time, KeeperException.Code.THROTTLEDOP).
 var errBusy = errors.New("the server is too busy for this request")
 
-// errCreatedBefore is the answer to a creation of a sequential znode that there is one already, though each has a number of its own.
-// There are two cases, and in both the znode is that of this creation, or of one before it with the same guid:
-//
-//   - A server that shuts down says so of a transaction that it has carried out twice: as it was committed, and as it was read from
-//     the log (ZKDatabase.fastForwardDataBase).
-//   - The counter is at its end, where it stands still, and an earlier creation has had no reply.
+// errCreatedBefore is the answer to a creation of a sequential znode that there is one already, though each has a number of its own. A
+// server that shuts down says so of a transaction that it has carried out twice: as it was committed, and as it was read from the log
+// (ZKDatabase.fastForwardDataBase).
 var errCreatedBefore = errors.New("the server says that the znode had been created before")
 
 // ErrSlow is why a session cannot be proven to be alive: its answers take too long for that.
@@ -41,9 +38,6 @@ func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 func UnknownOutcome(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) || errors.Is(err, errCreatedBefore)
 }
-
-// CreatedBefore reports whether a server has said of the creation of a sequential znode that there is one.
-func CreatedBefore(err error) bool { return errors.Is(err, errCreatedBefore) }
 
 // transient reports whether a request may be tried again: on a new connection, or later.
 func transient(err error) bool {
