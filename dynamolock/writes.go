@@ -2,6 +2,7 @@ package dynamolock
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -205,18 +206,19 @@ func (x *expression) unchanged(v version) string {
 	if v.text {
 		guid = attribute(v.guid)
 	}
-	cond := x.expr("#guid = ?", guid)
+	var cond strings.Builder
+	cond.WriteString(x.expr("#guid = ?", guid))
 	for _, a := range [][2]string{{attrToken, v.token}, {attrLease, v.lease}, {attrAsked, v.asked}, {attrIntent, v.intent}} {
 		switch attr, was := a[0], a[1]; {
 		case was == "" && attr == attrAsked: // another program may have put something else there
-			cond += x.expr(" AND NOT attribute_type(#holdfastAskedToken, ?)", "N")
+			cond.WriteString(x.expr(" AND NOT attribute_type(#holdfastAskedToken, ?)", "N"))
 		case was == "":
-			cond += x.expr(" AND attribute_not_exists(#" + attr + ")")
+			cond.WriteString(x.expr(" AND attribute_not_exists(#" + attr + ")"))
 		case attr == attrIntent:
-			cond += x.expr(" AND #holdfastIntent = ?", []byte(was))
+			cond.WriteString(x.expr(" AND #holdfastIntent = ?", []byte(was)))
 		default:
-			cond += x.expr(" AND #"+attr+" = ?", &types.AttributeValueMemberN{Value: was})
+			cond.WriteString(x.expr(" AND #"+attr+" = ?", &types.AttributeValueMemberN{Value: was}))
 		}
 	}
-	return cond
+	return cond.String()
 }
