@@ -381,3 +381,41 @@ func TestOddAnswerToARead(t *testing.T) {
 		})
 	}
 }
+
+// A try cannot delete its node, since the server is too busy, and asks the caller's Retry, which refuses once and then allows another
+// attempt. The holder has released the key meanwhile. The node, which the background deletes, is not granted the lock.
+func TestTry_DeletionRefused_NotGrantedByItsOldNode(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		slow, quick := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		first := acquire(t, quick, "k")
+		busy, asked := 0, 0
+		slow.Throttle(func(kind int32) bool {
+			if kind == opDelete {
+				busy++
+			}
+			return kind == opDelete && busy <= 7
+		})
+		retry := holdfast.Retry{Delay: func(int) (time.Duration, bool) {
+			if asked++; asked > 1 {
+				return time.Millisecond, true
+			}
+			if err := first.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return 0, false
+		}}
+		lock, err := slow.TryAcquire(t.Context(), "k", holdfast.WithReclaim(), holdfast.WithOwner("me"), holdfast.WithRetry(retry))
+		if asked == 0 {
+			t.Error("no deletion was refused")
+		}
+		if err == nil {
+			time.Sleep(virtualSession / 4)
+			if err := lock.Err(); err != nil {
+				t.Error(err)
+			}
+			if nodes := e.Children(virtualRoot + "/k"); len(nodes) != 1 {
+				t.Errorf("the node of a live lock is gone: %q", nodes)
+			}
+		}
+	})
+}

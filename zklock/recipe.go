@@ -330,11 +330,12 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 }
 
 // withdraw deletes the node of a try that was blocked or void, and returns when the node is deleted. If it fails, the background deletes
-// the node: see Acquire.
+// the node, and the call never uses it again.
 func (c *contender) withdraw(ctx context.Context, blocked bool) error {
 	c.seen, c.overtaken = nil, !blocked
 	c.own.stop()
 	if _, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
+		c.letGo()
 		return err
 	}
 	c.forget()
