@@ -90,6 +90,7 @@ func classify(err error) (class recordlock.Class, sentinel error) {
 	var (
 		api     smithy.APIError
 		network net.Error
+		dial    *net.OpError
 	)
 	isAnswer := errors.As(err, &api)
 	// The SDK has no error type for requests that no credentials sign.
@@ -98,6 +99,8 @@ func classify(err error) (class recordlock.Class, sentinel error) {
 	switch {
 	case errors.As(err, new(*types.ResourceNotFoundException)):
 		return 0, ErrTable
+	case errors.As(err, &dial) && dial.Op == "dial": // there was no connection
+		return recordlock.NotDone, driver.ErrDisconnected
 	case throttles.IsErrorThrottle(err) == aws.TrueTernary, isAnswer && slices.Contains(identityCodes, api.ErrorCode()):
 		return recordlock.NotDone, driver.ErrDisconnected
 	case isAnswer && slices.Contains(deniedCodes, api.ErrorCode()):
