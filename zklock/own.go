@@ -163,11 +163,15 @@ func (o *ownNode) Fired(why zk.EventType, err error) {
 }
 
 // whyMissing returns why a node that was not found in a read is gone. A contender that reclaims it has a mark in its name and stands
-// in the queue. If it has left the queue by now, or the queue cannot be listed on this connection, the cause is ErrBroken.
+// behind it in the queue. If it has left the queue by now, or the queue cannot be listed on this connection, the cause is ErrBroken.
 func (o *ownNode) whyMissing(ctx context.Context) error {
 	link := o.engine.link
 	names, err := link.Children(ctx, dir(o.path))
-	reclaims := func(name string) bool { return marked(name, o.owner) && !o.engine.markedBySelf(name) }
+	own, _ := parseEntry(base(o.path))
+	reclaims := func(name string) bool {
+		x, _ := parseEntry(name)
+		return x.seq >= own.seq && marked(name, o.owner) && !o.engine.markedBySelf(name)
+	}
 	switch {
 	case zkconn.SessionOver(err), !link.InSession(o.sess): // it has gone with its session
 		return driver.ErrSessionExpired

@@ -36,10 +36,11 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 		case err == nil:
 			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", c.req.Owner,
 				"token", uint64(node.Stat.Czxid))
-		case !errors.Is(err, zk.ErrNoNode):
-			return err
-		case !c.engine.link.InSession(c.sess): // the contender's own node is gone with its session
+		case errors.Is(err, zk.ErrNoNode): // it may be the contender's own node
+			c.engine.doubts.ask(path) // the server may have diverged
 			return errStartOver
+		default:
+			return err
 		}
 		removed = true
 	}
