@@ -198,13 +198,13 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		orphan := *c
 		c.forget()
 		creation.Abandon(func(outcome zkconn.Outcome) {
-			_ = orphan.created(outcome)
+			_ = orphan.created(path, outcome)
 			orphan.letGo()
 			orphan.engine.tidy(orphan.parent)
 		})
 		return zkconn.Listing{}, driver.ContextError(ctx)
 	}
-	err := c.created(outcome)
+	err := c.created(path, outcome)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent); err != nil {
@@ -222,9 +222,9 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	}
 }
 
-// created notes the outcome of a creation.
-func (c *contender) created(outcome zkconn.Outcome) error {
-	err := zkconn.StepError("create", c.parent, outcome.Err)
+// created notes the outcome of a creation at a path.
+func (c *contender) created(path string, outcome zkconn.Outcome) error {
+	err := zkconn.StepError("create", path, outcome.Err)
 	if err == nil {
 		c.node, c.czxid, c.hangUps = base(outcome.Path), outcome.Czxid, 0
 		c.engine.countChild(c.path())
@@ -245,14 +245,10 @@ func (c *contender) vanished(ctx context.Context) error {
 	return errStartOver
 }
 
-// ownGone is called when own.gone is closed. The node may still exist, if this client may not read it.
+// ownGone is called when own.gone is closed. The node may still exist: this client may not read it, or its czxid is not the expected one.
 func (c *contender) ownGone() error {
 	cause := c.own.cause
-	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, errUnread) {
-		c.letGo()
-	} else { // if there is a node of this name, another session has created it
-		c.forget()
-	}
+	c.letGo()
 	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, driver.ErrReclaimed) {
 		return cause
 	}
