@@ -233,8 +233,17 @@ func (c *contender) created(path string, outcome zkconn.Outcome) error {
 	return err
 }
 
-// vanished is called when a list does not show the contender's node. A program has deleted the node, or its parent, or the server
-// shows an old list.
+// standing fails if the quorum does not have the contender's node.
+func (c *contender) standing(ctx context.Context) error {
+	err := c.engine.link.Check(ctx, c.path())
+	if errors.Is(err, zk.ErrNoNode) {
+		return c.vanished(ctx)
+	}
+	return err
+}
+
+// vanished is called when a list does not show the contender's node, or the quorum does not have it. A program has deleted the node, or
+// its parent, or the server shows an old list.
 func (c *contender) vanished(ctx context.Context) error {
 	defer c.letGo()
 	if c.own != nil {
@@ -274,12 +283,10 @@ func (c *contender) prove(ctx context.Context) error {
 				return err
 			}
 		}
-		err := link.Check(ctx, c.path())
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return errStartOver
-		case err != nil:
+		if err := c.standing(ctx); err != nil {
 			return err
+		}
+		switch {
 		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
 		case slow && now().Mono.Sub(began) > t.Session:

@@ -36,11 +36,12 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 		case err == nil:
 			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", c.req.Owner,
 				"token", uint64(node.Stat.Czxid))
-		case errors.Is(err, zk.ErrNoNode): // it may be the contender's own node
-			c.engine.doubts.ask(path) // the server may have diverged
-			return errStartOver
-		default:
+		case !errors.Is(err, zk.ErrNoNode):
 			return err
+		default: // that node is gone, or the contender's own node
+			if err := c.standing(ctx); err != nil {
+				return err
+			}
 		}
 		removed = true
 	}
