@@ -118,12 +118,14 @@ func (o *ownNode) Read(w *zkconn.Watch) {
 // identify compares the node, as it is at the server, with what it is meant to be.
 func (o *ownNode) identify(node zkconn.Znode) {
 	o.mu.Lock()
-	mismatch := node.Stat.EphemeralOwner != o.sess.ID || (o.czxid != 0 && node.Stat.Czxid != o.czxid)
+	replaced := o.czxid != 0 && node.Stat.Czxid != o.czxid
 	o.czxid = node.Stat.Czxid
 	o.mu.Unlock()
 	switch {
-	case mismatch:
+	case node.Stat.EphemeralOwner != o.sess.ID:
 		o.finish(driver.ErrSessionExpired)
+	case replaced:
+		o.finish(driver.ErrBroken)
 	case wished(node.Data, o.owner):
 		o.wish()
 	}

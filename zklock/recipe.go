@@ -257,7 +257,11 @@ func (c *contender) vanished(ctx context.Context) error {
 // ownGone is called when own.gone is closed. The node may still exist: this client may not read it, or its czxid is not the expected one.
 func (c *contender) ownGone() error {
 	cause := c.own.cause
-	c.letGo()
+	if errors.Is(cause, driver.ErrSessionExpired) { // if there is a node of this name, another session has created it
+		c.forget()
+	} else {
+		c.letGo()
+	}
 	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, driver.ErrReclaimed) {
 		return cause
 	}

@@ -30,7 +30,7 @@ var zooKeeperMutants = []mutant{
 		"zklock/internal/zkconn/conn.go",
 		`if !l.isOpen || l.session != s {`,
 		`if !l.isOpen {`,
-	}, []change{{"zklock/own.go", `mismatch := node.Stat.EphemeralOwner`, `mismatch := false && node.Stat.EphemeralOwner`}}},
+	}, []change{{"zklock/own.go", `case node.Stat.EphemeralOwner`, `case false && node.Stat.EphemeralOwner`}}},
 	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
 		"zklock/recipe.go",
 		`				c.letGo()
