@@ -71,7 +71,7 @@ func (e *Ensemble) Leader() int {
 	return e.lead
 }
 
-// Settled reports whether one member leads and all others follow it.
+// Settled reports whether one member leads, reaches a majority, and all others follow it.
 func (e *Ensemble) Settled() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,7 +80,7 @@ func (e *Ensemble) Settled() bool {
 			return false
 		}
 	}
-	return e.lead >= 0
+	return e.quorate()
 }
 
 // Wipe ends all members, and starts them again without any data.

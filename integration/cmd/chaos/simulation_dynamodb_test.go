@@ -127,6 +127,8 @@ func (s *recordStage) keeps(key string, token uint64) bool {
 	return false
 }
 
+func (s *recordStage) settled() bool { return true }
+
 func (s *recordStage) excess() error {
 	var errs []error
 	for _, line := range s.lines {

@@ -27,6 +27,8 @@ type simulatedStage interface {
 	plug(login) cable
 	// keeps reports whether the engine still has a grant, of which it has confirmed that it was given back.
 	keeps(key string, token uint64) bool
+	// settled reports whether no server may say that a client has ended while the engine keeps its grants.
+	settled() bool
 	// excess says who has asked the engine for more than anybody should; nil if nobody has.
 	excess() error
 }
@@ -129,6 +131,9 @@ func (s *simulation) confirm(config clientConfig, rec history.Record) {
 		s.granted[rec.Process] = append(s.granted[rec.Process], given...)
 		return
 	case history.Close:
+		if !s.stage.settled() {
+			return
+		}
 		given = s.granted[rec.Process]
 	case history.Release, history.Resign:
 	default:

@@ -104,6 +104,9 @@ func (s *simulatedEnsemble) keeps(key string, token uint64) bool {
 	return s.ensemble.Has(zooKeeperRoot+"/"+key, int64(token))
 }
 
+// settled: see "The end of a session" in docs/design/zookeeper.md.
+func (s *simulatedEnsemble) settled() bool { return s.ensemble.Settled() }
+
 func (s *simulatedEnsemble) excess() error {
 	var errs []error
 	for _, l := range s.links {
