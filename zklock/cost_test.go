@@ -70,7 +70,7 @@ func TestRequests_Contended_AsFewAsDocumented(t *testing.T) {
 func TestTry_ManyReaders_FewRequests(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		reader, writer := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		for range 2000 {
+		for range 300 {
 			if _, err := reader.Acquire(inTime(t), "k", holdfast.WithShared()); err != nil {
 				t.Fatal(err)
 			}
