@@ -50,7 +50,7 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// Whatever happens at once, each grant is released exactly once, and before the engine is closed.
+// Each grant is released exactly once, and before the engine is closed, in any race.
 func TestCloseUnderConcurrency(t *testing.T) {
 	for range 50 {
 		b := &engine{}

@@ -210,7 +210,7 @@ func TestReleaseOfABrokenGrant(t *testing.T) {
 	}
 }
 
-// What goes in and comes out is the caller's own.
+// The caller may change the data that it gave or received.
 func TestDataIsCopied(t *testing.T) {
 	c := newClient(t, nil)
 	data := []byte("data")

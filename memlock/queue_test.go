@@ -170,7 +170,7 @@ func TestManyLocks(t *testing.T) {
 	})
 }
 
-// What the store tells a client arrives in the order of what happened: who is asked, and broken at once, has been asked.
+// Messages of the store arrive in the order of their causes: a holder that is asked, and then broken, has been asked.
 func TestAskedBeforeBroken(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		for range 50 {

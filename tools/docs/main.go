@@ -1,4 +1,4 @@
-// Docs compares the documents of a repository with its files, and prints each fault.
+// Docs compares the documents of a repository with its files, checks their prose, and prints each fault.
 //
 //	go run ./docs DIR
 package main
@@ -29,6 +29,7 @@ func main() {
 	checkLinks()
 	checkNames()
 	checkAttributes()
+	checkProse()
 	if faults > 0 {
 		os.Exit(1)
 	}
