@@ -45,7 +45,7 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
 
 # All packages of the library, the tool and the examples whose tests need no server.
-units := ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
+units := ./... ./cmd/holdfast/... ./examples/fencing/... ./metrics/otel/... ./metrics/prometheus/...
 
 # A test that hangs is ended after this; nothing else is judged by how long it takes.
 patience := -timeout 30m

@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,64 +33,6 @@ func mustAll(t testing.TB, l *holdfast.Client, keys []string, opts ...holdfast.O
 		t.Fatal(err)
 	}
 	return locks
-}
-
-// A call that fails waits for the engine's confirmation, but not for long, and not at all once nobody waits.
-func TestAcquireAllGivesBack(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		confirms time.Duration // after the release
-		ctx      time.Duration // from the beginning on
-		opts     []holdfast.Option
-		want     error
-		took     time.Duration
-	}{
-		{"confirmed", 300 * time.Millisecond, time.Hour, nil, holdfast.ErrDenied, 1300 * time.Millisecond},
-		{"silent", time.Hour, time.Hour, nil, holdfast.ErrDenied, 2 * time.Second},
-		{"ctx ends meanwhile", time.Hour, 1500 * time.Millisecond, nil, holdfast.ErrDenied, 1500 * time.Millisecond},
-		{"ctx has ended", time.Hour, 500 * time.Millisecond, nil, context.DeadlineExceeded, 500 * time.Millisecond},
-		{
-			"the wait has elapsed", time.Hour, time.Hour,
-			[]holdfast.Option{holdfast.WithWait(500 * time.Millisecond)},
-			holdfast.ErrHeld, 500 * time.Millisecond,
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l, s := openStory(t, func(ctx context.Context, req *driver.Request) error {
-					if req.Key != "b" {
-						return nil
-					}
-					select {
-					case <-ctx.Done():
-						return driver.Held(driver.Info{Key: "b", Held: true})
-					case <-time.After(time.Second):
-						return holdfast.ErrDenied
-					}
-				})
-				s.release = func(ctx context.Context) error {
-					select {
-					case <-time.After(c.confirms):
-						return nil
-					case <-ctx.Done():
-						return holdfast.ErrDisconnected
-					}
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
-				defer cancel()
-				began := time.Now()
-				_, err := l.AcquireAll(ctx, []string{"a", "b"}, c.opts...)
-				if took := time.Since(began); took != c.took || !errors.Is(err, c.want) {
-					t.Errorf("after %v: %v; want %v after %v", took, err, c.want, c.took)
-				}
-				synctest.Wait()
-				if told := s.told(); !strings.HasSuffix(told, "release a") {
-					t.Error(told)
-				}
-				_ = l.Close(t.Context())
-			})
-		})
-	}
 }
 
 // A lock that is lost while another is waited for ends the wait: all is given back, and taken anew.
@@ -175,23 +118,33 @@ func TestAcquireAllLostAtTheEnd(t *testing.T) {
 	})
 }
 
-// A process that is stopped while it waits for a key finds those before it lost, although no timer has run.
-func TestAcquireAllStopped(t *testing.T) {
-	l, b, clock := openFake(t)
-	passes := 0
-	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		if req.Key == "b" {
-			if passes++; passes == 1 {
-				clock.Pause()
-				clock.Jump(leaseLength)
-			}
-		}
-		return b.grant(), nil
-	}
-	locks := mustAll(t, l, []string{"a", "b"}, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond}))
-	clock.Resume()
-	if err := locks.Err(); err != nil || passes != 2 {
-		t.Errorf("after %d passes: %v", passes, err)
+// A TTL that passes before the call returns is no loss that is worth another try.
+func TestAcquireAllShortestTTL(t *testing.T) {
+	l, s := openStory(t, nil)
+	locks := mustAll(t, l, three, holdfast.WithTTL(1))
+	<-locks.Done()
+	if told := s.told(); strings.Count(told, "acquire") != 3 || !errors.Is(locks.Err(), holdfast.ErrTTLExpired) {
+		t.Errorf("%s; %v", told, locks.Err())
 	}
 	mustClose(t, l)
+}
+
+// One Retry serves the whole call: its attempts count the failures of all keys.
+func TestAcquireAllCountsTheFailuresOfAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		tries := make(map[string]int)
+		l, _ := openStory(t, func(ctx context.Context, req *driver.Request) error {
+			for tries[req.Key] = 1; tries[req.Key] < 3; tries[req.Key]++ { // the third try of a key succeeds
+				if err := req.Retry(ctx, holdfast.ErrDisconnected, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		_, err := l.AcquireAll(t.Context(), three, holdfast.WithRetry(holdfast.Retry{Attempts: 4}))
+		if got := fmt.Sprint(tries); !errors.Is(err, holdfast.ErrDisconnected) || got != "map[a:3 b:2]" {
+			t.Errorf("%s: %v", got, err)
+		}
+		mustClose(t, l)
+	})
 }

@@ -39,13 +39,13 @@ func routeTo(ctx context.Context, client *holdfast.Client, use func(address stri
 		case leader.Held:
 			use(string(leader.Data))
 		default:
-			use("") // nobody leads: let requests wait
+			use("") // no leader: let requests wait
 		}
 	}
 	return nil
 }
 
-// A process leads, is resigned by its operator, and leads again, since nobody else stands.
+// A process leads, is resigned by its operator, and leads again, since no other candidate stands.
 func ExampleElection_Resign() {
 	ctx, stop := context.WithCancel(context.Background())
 	client, err := memlock.New(nil) // stands in for zklock.Dial or dynamolock.New
@@ -81,7 +81,7 @@ func ExampleElection_Resign() {
 	// ends: true
 }
 
-// The leader publishes its address; who needs it observes the election.
+// The leader publishes its address; clients observe the election.
 func ExampleElection_Observe() {
 	ctx, stop := context.WithCancel(context.Background())
 	client, err := memlock.New(nil)

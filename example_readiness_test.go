@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// readiness answers 200 and the leader's name, or 503 if nobody leads or the client cannot see who does.
+// readiness answers 200 and the leader's name, or 503 if there is no leader or the client cannot see it.
 type readiness struct{ leader atomic.Pointer[holdfast.Info] }
 
 // follow returns when ctx ends.

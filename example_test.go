@@ -21,7 +21,7 @@ import (
 )
 
 // README.md and doc.go show the bodies of functions in this file, word for
-// word: TestSnippets compares them.
+// word: "make lint" compares them.
 
 func Example() {
 	ctx := context.Background()

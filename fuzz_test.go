@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The rules for keys and owners, as patterns: what they may not have in them.
+// The patterns that keys may not contain.
 var (
 	keyControl = regexp.MustCompile(`[\x00-\x1f\x7f\x{80}-\x{9f}]`)
 	keyElement = regexp.MustCompile(`(^|/)(\.|\.\.)?(/|$)`) // empty, "." or ".."

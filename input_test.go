@@ -76,7 +76,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// A ctx that is nil is refused before anything is done, and a lock that nobody has acquired, too.
+// A nil ctx is refused before anything is done, and so is a lock that was not acquired.
 func TestNilContext(t *testing.T) {
 	client := (&engine{}).open(t, driver.Config{})
 	lock, err := client.Acquire(t.Context(), "held")

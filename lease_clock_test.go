@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What the clocks have seen comes first: here the machine slept past the lease, and the first to act then is an engine that hears
+// An end by the clocks comes first: here the machine slept past the lease, and the first to act then is an engine that hears
 // that the session is over.
 func TestEndAfterAJump(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -156,7 +156,7 @@ func TestLimitInThePast(t *testing.T) {
 	})
 }
 
-// The renewal of a lease that was over by the clock serves later locks only, whoever looks first.
+// The renewal of a lease that was over by the clock serves later locks only, in any order of looks.
 func TestRenewalRevivesNothing(t *testing.T) {
 	for name, look := range map[string]func(*engine, *holdfast.Lock){
 		"Renew looks first": func(b *engine, _ *holdfast.Lock) { b.lease.Renew(b.host.Now()) },
@@ -212,7 +212,7 @@ func TestSuspendIsNoticed(t *testing.T) {
 				lock := acquire(t, l, "k", c.opts...)
 				ctx, cancel := lock.Context(t.Context())
 				defer cancel()
-				done := ctx.Done() // whoever asks later has the clocks compared
+				done := ctx.Done() // a later call of Done compares the clocks
 				time.Sleep(300 * time.Millisecond)
 				for _, by := range c.jumps {
 					fake.Jump(by)

@@ -101,8 +101,8 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; what Err returns if
-// the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
+// Verify asks the engine's quorum whether the grant stands. It returns nil if it stands and the lock is live; the result of Err
+// if the lock has ended; and otherwise the error that prevented an answer, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	return failed("verify", k.key, k.call(ctx, func(ctx context.Context) error { return k.hold.Verify(ctx) }))
 }

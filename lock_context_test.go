@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The ctx of a lock has ended for whoever knows that the lock has: a process may be stopped after the lock has ended, and
-// before all its contexts were canceled, and must not go on with one of them when it is resumed.
+// The contexts of a lock have ended when its end is seen: a process may be stopped between the end of the lock and the
+// cancellation of its contexts, and must not go on with one of them when it is resumed.
 func TestContextEndsWithTheLock(t *testing.T) {
 	c, _, _ := openFake(t)
 	lock := acquire(t, c, "k")
@@ -60,7 +60,7 @@ func TestContextOfLocksComparesTheClocks(t *testing.T) {
 	})
 }
 
-// Whoever ends a lock does not wait for itself if a context of the lock is within one of all.
+// The goroutine that ends a lock does not wait for itself if a context of the lock is within one of all.
 func TestContextWithinThatOfAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, _ := openStory(t, nil)

@@ -57,7 +57,7 @@ func TestObserveAgainAtOnce(t *testing.T) {
 	})
 }
 
-// What an observer writes into its Info reaches no other, nor what the next state is compared with.
+// An observer may write into its Info: no other observer sees it, and the next state is not compared with it.
 func TestObserversShareNoMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, err := memlock.New(nil)

@@ -248,7 +248,7 @@ func TestObserve_Outage_StaleUntilToldAgain(t *testing.T) {
 	})
 }
 
-// A slow observer gets the newest state, and nobody waits for it.
+// A slow observer gets the newest state, and no other waits for it.
 func TestObserveConflates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		client, b, _ := openFake(t)
@@ -298,7 +298,7 @@ func TestObserveFails(t *testing.T) {
 		}
 		z := observe(t, client)
 		s.expect(t, 1)
-		s.fail <- nil // an engine must not, but whoever observes must not wait for ever
+		s.fail <- nil // an engine must not, but its observers must not wait for ever
 		synctest.Wait()
 		if z.err == nil {
 			t.Error("it did not end with an error")

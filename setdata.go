@@ -12,7 +12,7 @@ import (
 // conditional on this grant and never touches another. Calls on one lock run one after the other; the last one wins.
 //
 // SetData waits until the engine has confirmed, through outages, until ctx or the lock ends. It returns nil if every later Inspect
-// and List shows the new data; what Err returns if the lock ends; an [*InvalidError] if data is too large; and otherwise ctx's
+// and List shows the new data; the result of Err if the lock ends; an [*InvalidError] if data is too large; and otherwise ctx's
 // error with what prevented the confirmation. After an error the new data may still appear, but never after that of a later
 // SetData, and never after the grant.
 //

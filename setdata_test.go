@@ -96,7 +96,7 @@ func TestSetDataEndsWithTheLock(t *testing.T) {
 	})
 }
 
-// What the engine is given is a copy; empty data is none. What it finds out ends the lock.
+// The engine gets a copy, and nil for empty data. A loss that it finds ends the lock.
 func TestSetData(t *testing.T) {
 	b := &engine{}
 	client := b.open(t, driver.Config{})

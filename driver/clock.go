@@ -32,7 +32,7 @@ func (i Instant) Add(d time.Duration) Instant {
 // Sub returns the time from u to i on the monotonic clock.
 func (i Instant) Sub(u Instant) time.Duration { return i.Mono.Sub(u.Mono) }
 
-// Since returns how long ago u is at i, by the clock on which that is longer: what lasts for some time is over by either. It is
+// Since returns how long ago u is at i, by the clock on which that is longer: a period is over if it is over by either clock. It is
 // negative while u is to come on both.
 func (i Instant) Since(u Instant) time.Duration {
 	return max(i.Sub(u), i.Wall.Sub(u.Wall))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What the errors of an engine match. Package holdfast has the same under the same names, and says what each means to a user.
+// Sentinels that the errors of an engine match. Package holdfast has the same under the same names, and says what each means to a user.
 var (
 	// Why a call failed.
 	ErrHeld         = errors.New("held by another")

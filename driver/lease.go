@@ -189,7 +189,7 @@ func (t *Tenant) Deadline() time.Time {
 // overLocked returns why the present term is over by the clocks: the reason of the lease, or ErrClockJump if only the wall clock says
 // so.
 //
-// What is left by the wall clock is never more than what is left by the monotonic clock. Otherwise a suspend would go unnoticed after
+// The rest of the lease by the wall clock is never longer than by the monotonic clock. Otherwise a suspend would go unnoticed after
 // the wall clock was set back.
 func (l *Lease) overLocked() error {
 	now := l.host.Now()

@@ -28,7 +28,7 @@ func leaderExample(t *testing.T, all examples) {
 		},
 		"dynamodb": func(t *testing.T) {
 			db := dynamoserver.Find(t)
-			p := onTable(db, db.Table(t))
+			p := onTable(db, missingTable(t, db)) // each creates it if it is missing
 			threeCandidates(t, all, p)
 			free(t, dialTable(t, p.table).Client, leaderKey)
 		},

@@ -28,13 +28,10 @@ func misusedExamples(t *testing.T, all examples) {
 			[]string{"AWS_REGION=", "AWS_DEFAULT_REGION="},
 			"-engine dynamodb", `^DynamoDB on AWS needs the variables AWS_REGION`,
 		},
-		"no workers":            {[]string{"worker"}, nil, "-workers -1", `^-workers and -term must be positive\n$`},
-		"no term":               {[]string{"worker"}, nil, "-term 0s", `^-workers and -term must be positive\n$`},
 		"no TTL":                {[]string{"consumer"}, nil, "-ttl -1s", `^-ttl must be positive\n$`},
 		"trouble for ZooKeeper": {[]string{"consumer"}, nil, "-trouble -servers " + server(t).Addr(), `^-trouble cannot cut off a client of ZooKeeper`},
-		// Several workers report one failure together.
-		"no ZooKeeper": {[]string{"worker"}, nil, "-workers 3 -servers " + absent, `^zklock: dial: [^\n]*` + absent},
-		"no DynamoDB":  {[]string{"consumer"}, nil, "-endpoint http://" + absent, `^dynamolock: [^\n]*` + absent},
+		"no ZooKeeper":          {[]string{"consumer"}, nil, "-servers " + absent, `^zklock: dial: [^\n]*` + absent},
+		"no DynamoDB":           {[]string{"consumer"}, nil, "-endpoint http://" + absent, `^dynamolock: [^\n]*` + absent},
 	} {
 		tests[name] = func(t *testing.T) {
 			for _, program := range test.programs {

@@ -118,9 +118,6 @@ func (e *example) says(pattern string) {
 	e.heard += found[1]
 }
 
-// forget makes says skip the output so far.
-func (e *example) forget() { e.heard = len(e.out.String()) }
-
 // told fails the test if not all of the output matches. If the machine stands still, locks end elsewhere than in the story.
 func (e *example) told(pattern string) {
 	e.t.Helper()
@@ -211,15 +208,10 @@ func dialTable(t *testing.T, table string) *dynamolock.Client {
 	return client
 }
 
-// notOurs says that others may own tables on the server.
-func notOurs(db *dynamoserver.Target) bool {
-	return db.Source() == dynamoserver.Given || db.Source() == dynamoserver.AWS
-}
-
 // exampleAccess are the variables with which an example signs its requests. On our own
 // server there are none, as for most users who try one.
 func exampleAccess(db *dynamoserver.Target) []string {
-	if !notOurs(db) {
+	if db.Source() != dynamoserver.Given && db.Source() != dynamoserver.AWS {
 		return nil
 	}
 	return slices.DeleteFunc(db.Env(), func(v string) bool { return !strings.HasPrefix(v, "AWS_") })

@@ -1,35 +1,28 @@
 package integration_test
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
 // exampleTests are the tests of the examples, by name.
 var exampleTests = map[string]func(*testing.T, examples){
 	"quickstart": quickstartExample,
-	"worker":     workerExample,
 	"consumer":   consumerExample,
 	"leader":     leaderExample,
-	"fenced":     fencedExample,
 	"guard":      guardExample,
 	"transact":   transactExample,
 	"sql":        sqlExample,
 	"s3":         s3Example,
-	"shard":      shardExample,
 }
 
 // TestExamples runs the examples as users do: built, as separate processes, on every
@@ -99,161 +92,7 @@ func quickstartExample(t *testing.T, all examples) {
 	together(t, tests)
 }
 
-// fencedExample finds its engine through the environment.
-func fencedExample(t *testing.T, all examples) {
-	const story = `(?s)^alice  holds the lock for 1s, token \d+\n` +
-		`alice  sees that the lock is hers.*\n` +
-		`bob    holds the lock, token \d+\n.*` +
-		`alice  goes on with her write: refused: [^\n]*token \d+ is older than \d+\n` +
-		`alice  asks her lock: TTL expired\n` +
-		` +the account has bob's balance\n$`
-	zookeeper := place{env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + server(t).Addr()}}
-	db := dynamoserver.Find(t)
-	dynamo := place{env: append(exampleAccess(db), "HOLDFAST_ENGINE=dynamodb", "DYNAMODB_ENDPOINT="+db.Endpoint())}
-	if notOurs(db) {
-		dynamo.args = []string{"-table", db.Table(t)} // the default table may hold anything
-	}
-	tests := make(map[string]func(*testing.T))
-	for name, place := range map[string]place{
-		// The command line outranks the environment.
-		"memory":    {args: []string{"-engine", "memory"}, env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + nowhere(t)}},
-		"zookeeper": zookeeper,
-		"dynamodb":  dynamo,
-	} {
-		tests[name] = func(t *testing.T) {
-			e := all.run(t, "fenced", place.env, place.args...)
-			e.ends(0)
-			e.told(story)
-		}
-	}
-	together(t, tests)
-}
-
-// shardExample has two shards on one server: what counts is that they are two clients.
-func shardExample(t *testing.T, all examples) {
-	db := dynamoserver.Find(t)
-	addr := server(t).Addr()
-	tests := make(map[string]func(*testing.T))
-	for name, test := range map[string]struct {
-		place  place
-		shards int
-	}{
-		"memory":    {place{}, 3},
-		"zookeeper": {onZooKeeper(addr + ";" + addr), 2},
-		"dynamodb":  {onTable(db, missingTable(t, db)+";"+missingTable(t, db)), 2},
-	} {
-		tests[name] = func(t *testing.T) {
-			e := all.run(t, "shard", test.place.env, test.place.args...)
-			e.ends(0)
-			e.told(`^` + strings.Repeat(`shard-\d holds \d+ of 60 locks: [^\n]+\n`, test.shards) + `one more shard would get \d+ [^\n]+\n$`)
-		}
-	}
-	together(t, tests)
-}
-
-func workerExample(t *testing.T, all examples) {
-	together(t, map[string]func(*testing.T){
-		"memory": func(t *testing.T) {
-			e := all.run(t, "worker", nil, "-term", "300ms")
-			for _, worker := range []string{"1", "2", "3", "1"} {
-				e.says(`msg=works worker=\S+\.` + worker + ` token=`)
-			}
-			e.interrupt()
-			e.ends(0)
-			if got := strings.Count(e.out.String(), "msg=ended"); got != 3 {
-				t.Errorf("%d workers have ended, want 3; %s", got, e)
-			}
-			oneAtATime(t, e)
-		},
-		"zookeeper": func(t *testing.T) {
-			addr := server(t).Addr()
-			twoWorkers(t, all, onZooKeeper(addr))
-			free(t, dial(t, addr, nil).Client, workerKey)
-		},
-		"dynamodb": func(t *testing.T) {
-			db := dynamoserver.Find(t)
-			p := onTable(db, missingTable(t, db)) // each creates it if it is missing
-			twoWorkers(t, all, p)
-			free(t, dialTable(t, p.table).Client, workerKey)
-		},
-	})
-}
-
-const (
-	workerKey   = "examples/worker"
-	consumerKey = "examples/consumer/stream-1"
-)
-
-// twoWorkers are two processes that take turns. When one ends, the other goes on, and
-// then ends in the middle of its work.
-func twoWorkers(t *testing.T, all examples, p place) {
-	t.Helper()
-	args := append([]string{"-term", "500ms"}, p.args...)
-	one, two := all.run(t, "worker", p.env, args...), all.run(t, "worker", p.env, args...)
-	for range 2 {
-		one.says(`msg=works `)
-		two.says(`msg=works `)
-	}
-	one.interrupt()
-	one.ends(0)
-	one.says(`msg=ended `)
-	two.forget()
-	two.says(`msg=works `)
-	two.interrupt()
-	two.ends(0)
-	two.says(`msg=ended `)
-	oneAtATime(t, one, two)
-}
-
-// oneAtATime fails the test if two turns overlap, or if a worker has not stopped.
-func oneAtATime(t *testing.T, workers ...*example) {
-	t.Helper()
-	type turn struct {
-		token       holdfast.Token
-		works, ends time.Time
-	}
-	var turns []turn
-	line := regexp.MustCompile(`(?m)^time=(\S+) level=INFO msg=(works|stops) worker=\S+ token=(\d+)$`)
-	for _, w := range workers {
-		for _, found := range line.FindAllStringSubmatch(w.out.String(), -1) {
-			at, err := time.Parse(time.RFC3339, found[1])
-			must(t, err)
-			token, err := strconv.ParseInt(found[3], 10, 64)
-			must(t, err)
-			if found[2] == "works" {
-				turns = append(turns, turn{token: holdfast.Token(token), works: at})
-				continue
-			}
-			i := slices.IndexFunc(turns, func(turn turn) bool { return turn.token == holdfast.Token(token) })
-			if i < 0 {
-				t.Fatalf("stops with token %d, with which it has not worked; %s", token, w)
-			}
-			turns[i].ends = at
-		}
-	}
-	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.token, b.token) })
-	for i, turn := range turns {
-		if turn.ends.IsZero() {
-			t.Errorf("the turn with token %d has no end", turn.token)
-		}
-		if i == 0 {
-			continue
-		}
-		// A holder learns that its lock is over a margin before others can have the key. On a machine that stood still
-		// meanwhile it may say so after the next one.
-		before := turns[i-1]
-		if over := turn.works.Before(before.ends); over && verdict.Stalled(t) >= verdict.Excuse {
-			verdict.Inconclusive(t, "token %d works from %v, token %d until %v", turn.token, turn.works, before.token, before.ends)
-		} else if over || turn.token == before.token {
-			t.Errorf("token %d works from %v, token %d until %v", turn.token, turn.works, before.token, before.ends)
-		}
-	}
-	if t.Failed() {
-		for _, w := range workers {
-			t.Log(w)
-		}
-	}
-}
+const consumerKey = "examples/consumer/stream-1"
 
 // free fails the test if a key is held by a process that has ended.
 func free(t *testing.T, looker *holdfast.Client, key string) {

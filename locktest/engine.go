@@ -85,8 +85,8 @@ const (
 
 // A Harness is the engine as one case uses it.
 type Harness interface {
-	// NewClient connects a client. The suite closes it. What it starts beside the client, such as a proxy or a pool of
-	// connections of its own, ends with t's clean-up or Context.
+	// NewClient connects a client. The suite closes it. Its helpers, such as a proxy or a pool of
+	// connections of its own, end with t's clean-up or Context.
 	NewClient(t testing.TB, o ClientOptions) *Client
 
 	// Residue names what the engine still stores for key but must remove when no client holds
@@ -107,8 +107,8 @@ type Client struct {
 	API
 
 	// Cut partitions the client from the engine, both ways and silently: no connection is
-	// refused, no request gets a reply, and what is under way or sent meanwhile is lost; what
-	// had arrived before stands. Heal undoes it, and Stall, and what Lose does. All return
+	// refused, no request gets a reply, and messages that are under way or sent meanwhile are
+	// lost. Heal undoes it, and Stall, and what Lose does. All return
 	// once they have taken effect. Cut and Heal are required.
 	Cut, Heal func()
 

@@ -98,7 +98,7 @@ func (e *env) brokenIf(bad bool, rule, format string, args ...any) {
 	}
 }
 
-// noError insists that a call has succeeded. What, if given, names the call.
+// noError insists that a call has succeeded. If given, what names the call.
 func (e *env) noError(err error, rule string, what ...string) {
 	e.Helper()
 	e.brokenIf(err != nil, rule, "%s%v", strings.Join(append(what, ""), ": "), err)

@@ -157,7 +157,7 @@ func releaseLoses(e *env, fate Fate) {
 
 const ruleSending = "a lease runs from when what renewed it was sent, whenever its answer comes"
 
-// lateReplyRenewsNoLonger has a message answered late that is sent while a lock is held: what renews its lease may take several. It is
+// lateReplyRenewsNoLonger has a message answered late that is sent while a lock is held: a renewal of its lease may take several. It is
 // the last to arrive.
 func lateReplyRenewsNoLonger(e *env) {
 	a, b := e.client(), e.client()

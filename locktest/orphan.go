@@ -25,7 +25,7 @@ const ruleRetries = "Release retries until the engine has confirmed it"
 func (e *env) owns(lock *holdfast.Lock, probe *Client) {
 	const rule = "the engine has the grant that Acquire returns, once"
 	e.noError(lock.Verify(e.within(e.patience())), rule, "Verify")
-	// What came of a request that was repeated may be on its way out.
+	// The duplicate of a repeated request may be on its way out.
 	e.becomes(e.patience(), "no client waits behind its own grant", func() (bool, any) {
 		info, n := e.inspect(probe), 0
 		for grant := range info.Each() {
@@ -110,7 +110,7 @@ func giveUpDuringCut(e *env) {
 	}
 }
 
-// stallCases are cases of clients that are cut off, once more: what they send meanwhile is not lost, but arrives when they are back.
+// stallCases are cases of clients that are cut off, once more: their messages are not lost meanwhile, but arrive when they are back.
 var stallCases = []testCase{
 	stalled("G2_HolderKnowsFirst", holderKnowsFirst),
 	stalled("G5_CancelWhileDisconnected", cancelWhileDisconnected),
@@ -209,7 +209,7 @@ func givingUpAndClosing(e *env, fate Fate) {
 	}
 }
 
-// loses has each message of a call about a grant lost, and hands the key over then. What is sent late must not reach the next grant.
+// loses has each message of a call about a grant lost, and hands the key over then. A late message must not reach the next grant.
 func (e *env) loses(fate Fate, call func(c *Client, lock *holdfast.Lock, info holdfast.Info) error, after func(lock, next *holdfast.Lock)) {
 	a, b := e.client(), e.client()
 	e.losing(b, fate, func(what string, lose func()) {

@@ -24,7 +24,7 @@ var cases = slices.Concat(
 // the suite saw.
 //
 // A case that fails after the machine stopped for more than an eighth of a lease is tried
-// again, up to four times: what leases and timers promise takes a machine that runs. Nothing
+// again, up to four times: leases and timers need a machine that runs. Nothing
 // excuses a grant while another lock of the key believes to be live, a smaller token, or what
 // stays behind.
 func Run(t *testing.T, engine Engine) {

@@ -20,7 +20,7 @@ type trial struct {
 	mu      sync.Mutex
 	void    bool
 	refuted bool // for good: it is not tried again
-	left    bool // a call has not returned: what it reports later does not count
+	left    bool // a call has not returned; its later reports do not count
 }
 
 // inRealTime runs a case, again if its trial is void. It asks watch, for each trial, whether the machine stops.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,78 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A client that holds and waits for the same key loses both places at once.
-func TestExpiryOfHolderAndWaiterInOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memlock.NewStore()
-		a, b := newClient(t, s), newClient(t, s)
-		first := hold(t, a, "k")
-		results := make(chan string, 2)
-		var wg sync.WaitGroup
-		for name, c := range map[string]*memlock.Client{"a": a, "b": b} {
-			wg.Go(func() {
-				lock, err := c.Acquire(t.Context(), "k")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				results <- name
-				time.Sleep(time.Second)
-				lock.Release(t.Context())
-			})
-			synctest.Wait()
-		}
-		s.Expire(a)
-		if one, two := <-results, <-results; one != "b" || two != "a" {
-			t.Errorf("served %s, %s; want b, then a, at the end of the line", one, two)
-		}
-		if !errors.Is(first.Err(), holdfast.ErrSessionExpired) {
-			t.Error(first.Err())
-		}
-		wg.Wait()
-	})
-}
-
-// A grant that comes while its client is cut off is given away again, unless the client returns in time.
-func TestGrantWhileCutOff(t *testing.T) {
-	for _, back := range []bool{true, false} {
-		t.Run(fmt.Sprintf("back=%v", back), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := memlock.NewStore()
-				a, b, c := newClient(t, s), newClient(t, s), newClient(t, s)
-				lock := hold(t, a, "k")
-				order := make(chan string, 2)
-				for i, waiter := range []*memlock.Client{b, c} {
-					go func() {
-						lock := hold(t, waiter, "k")
-						order <- "bc"[i : i+1]
-						lock.Release(t.Context())
-					}()
-					synctest.Wait()
-				}
-				s.Cut(b)
-				lock.Release(t.Context())
-				synctest.Wait()
-				if len(order) > 0 {
-					t.Errorf("%s was granted a key that b has", <-order)
-				}
-				want := "b"
-				if !back {
-					time.Sleep(memlock.DefaultLease)
-					want = "c"
-				}
-				s.Heal(b)
-				if first := <-order; first != want {
-					t.Errorf("%s was first, want %s", first, want)
-				}
-				<-order
-			})
-		})
-	}
-}
-
 // A place that was reclaimed or broken just as it was granted is not handed out.
-func TestReclaimOfAGrantNobodyHasYet(t *testing.T) {
+func TestReclaim_GrantNotDelivered_ErrReclaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memlock.NewStore()
 		fake := &drivertest.Clock{}
@@ -106,33 +35,6 @@ func TestReclaimOfAGrantNobodyHasYet(t *testing.T) {
 			t.Errorf("got %v, want ErrReclaimed", err)
 		}
 	})
-}
-
-// Cut and Heal from many goroutines leave the client with the last word.
-func TestCutAndHealAtOnce(t *testing.T) {
-	s := memlock.NewStore()
-	a := newClient(t, s)
-	events := a.Events()
-	defer events.Close()
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 200 {
-				s.Cut(a)
-				s.Heal(a)
-			}
-		})
-	}
-	wg.Wait()
-	lock := hold(t, a, "k")
-	select {
-	case <-events.Ready():
-	default:
-		t.Error("connected, and the state says otherwise")
-	}
-	if err := lock.Verify(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
 // Thousands of locks on one session have no goroutine, cost one heartbeat and end together.
@@ -170,7 +72,7 @@ func TestManyLocks(t *testing.T) {
 	})
 }
 
-// What the store tells a client arrives in the order of what happened: who is asked, and broken at once, has been asked.
+// Messages of the store arrive in the order of their causes: a holder that is asked, and then broken, has been asked.
 func TestAskedBeforeBroken(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		for range 50 {

@@ -68,6 +68,7 @@ check "dependencies" tools/deps.sh check
 check "actionlint" tool actionlint
 check "workflows" workflows
 check "diagrams" go run -C tools ./diagrams -check ../docs/pictures
+check "documents" go run -C tools ./docs ..
 if command -v shellcheck >/dev/null; then
 	check "shellcheck" shellcheck packaging/*.sh tools/*.sh integration/*.sh integration/model/*.sh .ci/run
 fi

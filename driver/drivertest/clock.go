@@ -35,7 +35,7 @@ func (c *Clock) Jump(d time.Duration) {
 	c.offset += d
 }
 
-// Pause holds back the functions of all timers of this clock, as SIGSTOP does. What an engine times by another goes on.
+// Pause holds back the functions of all timers of this clock, as SIGSTOP does. Timers of other clocks go on.
 func (c *Clock) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -114,7 +114,7 @@ func (c *consumer) observe(ctx context.Context, stream string, failed chan<- err
 	}
 }
 
-// learn takes in who has a stream, and tries to take it if nobody does.
+// learn takes in the state of a stream, and tries to take it if it is free.
 func (c *consumer) learn(ctx context.Context, info holdfast.Info) {
 	before := c.last[info.Key]
 	c.last[info.Key] = info
@@ -170,8 +170,8 @@ func (c *consumer) result(ctx context.Context, a attempt) error {
 	return nil
 }
 
-// again tries once more if, for all that was told, nobody has a stream: whoever was quicker
-// may have given it up before anybody was told.
+// again tries once more if the stream is free by the last news: a quicker consumer may have
+// given it up since.
 func (c *consumer) again(ctx context.Context, stream string) {
 	if !c.last[stream].Held {
 		c.try(ctx, stream)

@@ -1,5 +1,6 @@
 // Consumer takes messages from streams, each of which one consumer may have at a time. It
-// observes them all, and takes over those of whoever gives them up, expires or dies.
+// observes them all, and takes over streams that are given up, and those of consumers that
+// expire or die.
 // It is built around one select, and reacts to events instead of polling.
 //
 //	go run ./examples/consumer                                                  two in one process, disconnected on purpose

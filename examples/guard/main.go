@@ -6,7 +6,7 @@
 //	go run ./examples/guard -servers 127.0.0.1:2181
 //
 // Example transact is the same on DynamoDB; for data elsewhere, see the examples
-// fenced and fencing.
+// in fencing.
 package main
 
 import (

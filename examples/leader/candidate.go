@@ -100,7 +100,7 @@ func (c *candidate) follow(ctx context.Context) {
 		case leader.Held:
 			c.out.say(c.name, "sees that %s leads, at %s", leader.Owner, leader.Data)
 		default:
-			c.out.say(c.name, "sees that nobody leads")
+			c.out.say(c.name, "sees that there is no leader")
 		}
 	}
 }

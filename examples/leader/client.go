@@ -15,7 +15,7 @@ import (
 // A route is where the leader is.
 type route struct {
 	mu      sync.Mutex
-	address string        // "" while nobody leads
+	address string        // "" without a leader
 	changed chan struct{} // closed at the next change
 }
 
@@ -33,7 +33,7 @@ func (r *route) now() (string, <-chan struct{}) {
 	return r.address, r.changed
 }
 
-// ask sends requests to whoever leads, one after the other, until ctx ends.
+// ask sends requests to the leader, one after the other, until ctx ends.
 func ask(signalled context.Context, out *teller, e *engine.Engine, name string) error {
 	client, err := e.NewClient(signalled, name)
 	if err != nil {

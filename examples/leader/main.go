@@ -4,7 +4,7 @@
 //
 //	go run ./examples/leader                                                    three candidates and a client in one process
 //	go run ./examples/leader -engine zookeeper -servers 127.0.0.1:2181          one candidate; start several
-//	go run ./examples/leader -engine zookeeper -servers 127.0.0.1:2181 -client  a client, which sends requests to whoever leads
+//	go run ./examples/leader -engine zookeeper -servers 127.0.0.1:2181 -client  a client, which sends requests to the leader
 //	go run ./examples/leader -engine dynamodb -endpoint http://127.0.0.1:8000   the same; AWS without -endpoint
 //
 // Ctrl-C or SIGTERM ends it. A leader then answers what it has begun before another leads,

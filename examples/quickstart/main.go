@@ -89,10 +89,10 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	say("bob", "releases")
 
 	if alice.Cut == nil {
-		say("", "-- what a client learns that is cut off: see it in memory, or run examples/consumer and stop the server")
+		say("", "-- for a client that is cut off, see it in memory, or run examples/consumer and stop the server")
 		return nil
 	}
-	say("", "-- whoever is cut off learns of the loss before anyone else can hold the lock")
+	say("", "-- a client that is cut off learns of the loss before another can hold the lock")
 	lock, err = alice.Acquire(ctx, key)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const (
 	DefaultMax     = 5 * time.Second
 )
 
-// largestSpread is the longest time in which those who are woken together go on.
+// largestSpread is the longest time over which waiters that are woken together are spread.
 const largestSpread = time.Second
 
 // A Policy sets the number of tries and the delays between them. The zero value tries
@@ -121,7 +121,7 @@ func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
 	return Sleep(ctx, min(left, rand.N(min(l.policy.initial(), largestSpread))), nil)
 }
 
-// Jittered returns a pause from d/2 to d, so that those whom one thing has stopped do not
+// Jittered returns a pause from d/2 to d, so that callers that stopped together do not
 // come back together.
 func Jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 

@@ -150,7 +150,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Those who wait for the same wake do not go on in the same moment.
+// Waiters for the same wake do not go on at the same moment.
 func TestWakesAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

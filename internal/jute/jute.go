@@ -3,7 +3,7 @@ package jute
 
 import "encoding/binary"
 
-// A Decoder reads values from Rest. What is cut short reads as zero, and makes it bad.
+// A Decoder reads values from Rest. A value that is cut short reads as zero, and sets Bad.
 type Decoder struct {
 	Rest []byte
 	Bad  bool

@@ -1,7 +1,7 @@
 package strict
 
-// Rank is one of the types below: the place of a mutex in the order of all. Whoever has one of them locked may lock those after it,
-// and none before it or of its own rank: no goroutine has two locks locked, say. What the user wrote is called with none of them.
+// Rank is one of the types below: the place of a mutex in the order of all. A goroutine that has locked one may lock later ones,
+// and none before it or of its own rank: no goroutine has two locks locked, say. Functions of the user are called with none locked.
 type Rank interface{ rank() int }
 
 // The order of the mutexes, by the types whose they are.

@@ -41,7 +41,7 @@ const (
 	codeThrottled      code = -127
 )
 
-// What a watch reports: Watcher.Event.EventType.
+// The types of events: Watcher.Event.EventType.
 type eventType int32
 
 const (
@@ -63,7 +63,7 @@ const stateConnected = 3
 // The xids of frames that no call of the client waits for.
 const xidEvent = -1
 
-// What may be done with a znode: ZooDefs.Perms.
+// The permissions on a znode: ZooDefs.Perms.
 const (
 	permRead   = 1
 	permWrite  = 2

@@ -23,7 +23,7 @@ type conn struct {
 	session  int64
 	timeout  time.Duration
 	known    bool       // the client has shown credentials
-	closed   bool       // the member knows it no more; what is on its way to the client still arrives
+	closed   bool       // the member knows it no more; frames on their way to the client still arrive
 	pending  []*request // in the order in which they came, and are answered
 }
 
@@ -77,7 +77,7 @@ func (c *conn) take(frame []byte) bool {
 	return !met.ends
 }
 
-// sever ends the connection for the client. What it has sent arrives.
+// sever ends the connection for the client. Its earlier frames arrive.
 func (c *conn) sever() {
 	e := c.member.ensemble
 	c.out.close()
@@ -124,7 +124,7 @@ func (c *conn) hangUp() {
 	c.out.send(func() { _ = c.socket.Close() })
 }
 
-// gone ends the connection at once. What is on its way is lost.
+// gone ends the connection at once. Frames on their way are lost.
 func (c *conn) gone() {
 	c.forget()
 	delete(c.member.ensemble.conns, c)
@@ -185,7 +185,7 @@ func (c *conn) connect(d *jute.Decoder) {
 		c.greet(0, 0)
 		return
 	}
-	if m.stranded != nil && m.stranded.sessions != nil { // a leader asks nobody
+	if m.stranded != nil && m.stranded.sessions != nil { // a leader asks no other
 		if _, ok := m.stranded.sessions[id]; ok {
 			c.greet(id, timeout)
 		} else {

@@ -131,7 +131,7 @@ func (e *Ensemble) Close() {
 	e.running.Wait()
 }
 
-// Addrs are the addresses of the members, for a client that dials through a [Link]. Nobody has to resolve them.
+// Addrs are the addresses of the members, for a client that dials through a [Link]. They are not resolved.
 func (e *Ensemble) Addrs() []string {
 	var addrs []string
 	for i := range e.members {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Part parts a member from all others: nothing that they send arrives. Mend ends that. Within the sync limit what was sent
-// arrives then; after it a follower has left its leader, and joins it again, and those whom a leader has lost have another one.
+// Part parts a member from all others: nothing that they send arrives. Mend ends that. Within the sync limit the
+// messages arrive then; after it a follower has left its leader, and joins it again, and followers that a leader lost have another.
 func (e *Ensemble) Part(member int) { e.change(member, func(m *Member) { m.parted = true }) }
 
 // Mend undoes [Ensemble.Part].
@@ -25,7 +25,7 @@ func (e *Ensemble) Stall(member int) { e.change(member, func(m *Member) { m.stal
 // Proceed undoes [Ensemble.Stall].
 func (e *Ensemble) Proceed(member int) { e.change(member, func(m *Member) { m.stalled = false }) }
 
-// Kill ends a member at once. What is on its way to it or from it is lost; what it has on disk is all that was carried out.
+// Kill ends a member at once. Messages to it and from it are lost; its disk has all that was carried out.
 func (e *Ensemble) Kill(member int) {
 	e.change(member, func(m *Member) {
 		m.stalled = false

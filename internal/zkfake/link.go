@@ -57,7 +57,7 @@ func (l *Link) IsCut() bool {
 	return l.wires[0].toServer
 }
 
-// Break ends all connections. What is on its way is lost.
+// Break ends all connections. Frames on their way are lost.
 func (l *Link) Break() {
 	for _, w := range l.wires {
 		w.Break()
@@ -110,8 +110,8 @@ func (w *Wire) Silence(silent bool) {
 // Refuse refuses new connections, or takes them again.
 func (w *Wire) Refuse(refused bool) { w.ensemble.locked(func() { w.refused = refused }) }
 
-// Dismiss has the member end each new connection right behind its greeting, as servers do that want another way of authentication,
-// or what stands before them: what the client sends then is lost.
+// Dismiss has the member end each new connection right behind its greeting, as do servers that want another way of authentication,
+// or their proxies. Later frames of the client are lost.
 func (w *Wire) Dismiss(dismissed bool) { w.ensemble.locked(func() { w.dismissed = dismissed }) }
 
 // LoseEvents loses what watches report. No server should; a client must not wait for ever if one does.
@@ -129,10 +129,10 @@ func (w *Wire) throttled(kind int32) bool {
 	return w.throttles != nil && kind != opPing && kind != opCloseSession && kind != opSetAuth && w.throttles(kind)
 }
 
-// Break ends all connections. What is on its way is lost.
+// Break ends all connections. Frames on their way are lost.
 func (w *Wire) Break() { w.end((*conn).gone) }
 
-// Sever ends all connections for the client, as the end of its process does: what it has sent arrives.
+// Sever ends all connections for the client, as the end of its process does. Its earlier frames arrive.
 func (w *Wire) Sever() { w.end((*conn).sever) }
 
 func (w *Wire) end(end func(*conn)) {
@@ -171,8 +171,8 @@ func (w *Wire) LoseRequest(kind int32) { w.lose(loss{kind: kind, ends: true}) }
 // LoseReply has the next request of a kind carried out. The connection ends before the reply.
 func (w *Wire) LoseReply(kind int32) { w.lose(loss{kind: kind, ends: true, delivered: true}) }
 
-// Late ends the connection with the next write of a kind, which the member passes on only after a time: what a server does that
-// is too busy. It is carried out unless the session has moved to another member.
+// Late ends the connection with the next write of a kind, which the member passes on only after a time, as a busy server
+// does. It is carried out unless the session has moved to another member.
 func (w *Wire) Late(kind int32, after time.Duration) {
 	w.lose(loss{kind: kind, ends: true, delivered: true, after: after})
 }
@@ -180,8 +180,8 @@ func (w *Wire) Late(kind int32, after time.Duration) {
 // Answer answers the next request of a kind by an error of KeeperException.Code, and does not carry it out.
 func (w *Wire) Answer(kind, refusal int32) { w.lose(loss{kind: kind, refusal: code(refusal)}) }
 
-// AppliedTwice has the next request of a kind carried out, and answered by what comes of carrying out its transaction once more: what a
-// member does that shuts down in that moment, as it reads the transaction from its log while it is being committed
+// AppliedTwice has the next request of a kind carried out, and answered by the result of carrying out its transaction once more, as does a
+// member that shuts down in that moment, as it reads the transaction from its log while it is being committed
 // (ZKDatabase.fastForwardDataBase, DataTree.processTxn).
 func (w *Wire) AppliedTwice(kind int32) { w.lose(loss{kind: kind, twice: true}) }
 
@@ -201,7 +201,7 @@ func Unanswered(after time.Duration) Fate {
 	return Fate{loss{ends: true, delivered: true, after: after}}
 }
 
-// AnsweredLate is the fate of a request whose answer comes after a time. It is the last for now: what the client sends after it is
+// AnsweredLate is the fate of a request whose answer comes after a time. It is the last for now: later frames of the client are
 // held back until Heal.
 func AnsweredLate(after time.Duration) Fate { return Fate{loss{answered: after}} }
 

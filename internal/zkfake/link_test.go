@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// What happens to single requests: whether the call fails, and whether the request is carried out, at once or later.
+// The fate of single requests: whether the call fails, and whether the request is carried out, at once or later.
 func TestLosses(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose  func(w *Wire)
@@ -50,7 +50,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// What happens to requests of any kind, in turn.
+// The fate of requests of any kind, in turn.
 func TestFates(t *testing.T) {
 	inBubble(t, Config{Members: 2}, func(t *testing.T, e *Ensemble) {
 		link := e.Link()
@@ -102,7 +102,7 @@ func TestFates(t *testing.T) {
 	})
 }
 
-// What goes to a member and what comes from it can be held apart from each other.
+// Frames to a member and frames from it can be held apart from each other.
 func TestOneWay(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, e *Ensemble) {
 		link := e.Link()
@@ -121,7 +121,7 @@ func TestOneWay(t *testing.T) {
 	})
 }
 
-// What a client has sent before its connections were severed arrives.
+// Frames that a client sent before its connections were severed arrive.
 func TestSever(t *testing.T) {
 	inBubble(t, Config{Latency: func() time.Duration { return time.Millisecond }}, func(t *testing.T, e *Ensemble) {
 		link := e.Link()
@@ -245,7 +245,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// What goes through a wire that is slow takes longer, both ways.
+// Frames through a slow wire take longer, both ways.
 func TestDelay(t *testing.T) {
 	inBubble(t, Config{Latency: func() time.Duration { return time.Millisecond }}, func(t *testing.T, e *Ensemble) {
 		link := e.Link()

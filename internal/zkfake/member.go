@@ -83,7 +83,7 @@ func (e *Ensemble) toFollower(m *Member, do func()) {
 	}
 }
 
-// before returns what does something if nobody else leads by then.
+// before returns a function that does something unless another member leads by then.
 func (e *Ensemble) before(still func() bool, do func()) func() {
 	epoch := e.lastZxid >> 32
 	return func() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A queue is one direction of a network connection: what is sent arrives in order, each after a delay, and nothing arrives while it
+// A queue is one direction of a network connection: frames arrive in order, each after a delay, and nothing arrives while it
 // is held.
 type queue struct {
 	delay func() time.Duration

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// This file is about who leads: what Leader.lead, Follower.followLeader and FastLeaderElection come to.
+// This file elects the leader, with the results of Leader.lead, Follower.followLeader and FastLeaderElection.
 //
-// A transaction that has a zxid here is one that a majority has: it survives every election. What a leader cannot get a majority
-// for has no zxid yet. It waits, and is lost when another member leads.
+// A transaction that has a zxid here is one that a majority has: it survives every election. A transaction that a leader cannot get
+// a majority for has no zxid yet. It waits, and is lost when another member leads.
 
 // leader is the member that leads; nil while there is none.
 func (e *Ensemble) leader() *Member {
@@ -117,7 +117,7 @@ func (l *Member) until() time.Time {
 	return answered[len(l.ensemble.members)/2-1].Add(l.ensemble.limit())
 }
 
-// elect makes the member lead that knows most of those who look for a leader, if they are a majority, at the second beat that
+// elect makes the member lead that knows most of the members that look for a leader, if they are a majority, at the second beat that
 // finds them.
 func (e *Ensemble) elect() {
 	var looking []*Member
@@ -217,8 +217,8 @@ func (e *Ensemble) ping(l *Member) {
 	}
 }
 
-// leave is what a member does that has lost its leader, or its followers: it serves nobody, and all that was under way between
-// them is lost. Those who followed it see their connections end.
+// leave is what a member does that has lost its leader, or its followers: it serves no client, and all that was under way between
+// them is lost. Its followers see their connections end.
 func (m *Member) leave() {
 	e := m.ensemble
 	led := m.leads()

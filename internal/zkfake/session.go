@@ -34,7 +34,7 @@ func (e *Ensemble) expire() {
 		if e.acts() == nil {
 			return
 		}
-		for _, id := range slices.Sorted(maps.Keys(e.sessions)) { // SessionTrackerImpl.run: what ends them waits for a majority
+		for _, id := range slices.Sorted(maps.Keys(e.sessions)) { // SessionTrackerImpl.run: the transaction that ends them waits for a majority
 			if s := e.sessions[id]; !s.closing && !time.Now().Before(s.expires) {
 				s.closing = true
 				e.whenQuorate(func() { e.end(id, nil) })

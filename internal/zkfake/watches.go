@@ -15,7 +15,7 @@ func newWatches() *watches {
 	return &watches{data: make(map[string]map[*conn]struct{}), children: make(map[string]map[*conn]struct{})}
 }
 
-// fire tells those who watch for an event: DataTree.processTxn. A client that watches a deleted znode in both ways is told once.
+// fire tells the watchers of an event: DataTree.processTxn. A client that watches a deleted znode in both ways is told once.
 // A secret uses up the watches, too.
 func (w *watches) fire(e event, secret bool) {
 	told := make(map[*conn]struct{})

@@ -119,7 +119,7 @@ func TestParted(t *testing.T) {
 	})
 }
 
-// A follower that has not heard of its leader for too long serves nobody, and learns later what it has missed.
+// A follower that has not heard of its leader for too long serves no client, and learns later what it has missed.
 func TestPartedForLong(t *testing.T) {
 	inBubble(t, Config{Members: 3, Tick: time.Second}, func(t *testing.T, e *Ensemble) {
 		link := e.Link()
@@ -140,7 +140,7 @@ func TestPartedForLong(t *testing.T) {
 	})
 }
 
-// A cut loses nothing: what was sent arrives when it is over. A break loses what is on its way.
+// A cut loses nothing: all frames arrive when it is over. A break loses the frames on their way.
 func TestCutAndBreak(t *testing.T) {
 	inBubble(t, Config{Latency: func() time.Duration { return time.Millisecond }}, func(t *testing.T, e *Ensemble) {
 		link := e.Link()

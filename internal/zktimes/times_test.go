@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestRelations: what the durations have to be to each other, at every session timeout.
+// TestRelations compares the durations with each other, at every session timeout.
 func TestRelations(t *testing.T) {
 	for _, session := range []time.Duration{100 * time.Millisecond, 800 * time.Millisecond, 10 * time.Second, time.Minute, 24 * time.Hour} {
 		for _, heartbeat := range []time.Duration{-1, 0, time.Millisecond, session / 5, time.Hour} {

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// The checked-in pictures match their sources, so that nobody edits one
-// without the other.
+// The checked-in pictures match their sources.
 func TestPictures(t *testing.T) {
 	if err := run("../../docs/pictures", true); err != nil {
 		t.Error(err)

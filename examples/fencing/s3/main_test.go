@@ -88,8 +88,8 @@ func add(t *testing.T, s store, locks *memlock.Store, client *memlock.Client, st
 	}
 }
 
-// What S3's documentation says of conditions holds on the server of this
-// example: the other tests would show nothing if it did not look at them.
+// The server of this example treats conditions as S3's documentation says. Without
+// that, the other tests would show nothing.
 func TestConditions(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()

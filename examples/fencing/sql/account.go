@@ -64,7 +64,7 @@ func (a accounts) balance(ctx context.Context, id string) (int, error) {
 	return balance, nil
 }
 
-// open makes an account with a balance, claimed by nobody.
+// open makes an account with a balance and without a claim.
 func (a accounts) open(ctx context.Context, id string, balance int) error {
 	_, err := a.db.ExecContext(ctx, `INSERT INTO account (id, balance) VALUES (?1, ?2)
 		ON CONFLICT (id) DO UPDATE SET balance = excluded.balance`, id, balance)

@@ -28,8 +28,8 @@ func TestActs(t *testing.T) {
 }
 
 // Holders that book 1 each, some of them stopped until the next holder has
-// claimed the row, lose no booking: what is refused is not booked, what is not
-// refused is. Each of them is stopped once before its write, so that some are
+// claimed the row, lose no booking: exactly the bookings that are not refused are
+// made. Each of them is stopped once before its write, so that some are
 // refused.
 func TestRace(t *testing.T) {
 	a, err := create(t.Context(), t.TempDir())

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
@@ -69,11 +68,9 @@ func DynamoDB(table, endpoint string) (*Engine, error) {
 func onDynamoDB(table string, connect func() *Client) *Engine {
 	return &Engine{
 		Name: "dynamodb", Lease: serverLease, Poll: dynamolock.DefaultPoll,
-		NewClient: func(ctx context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error) {
+		NewClient: func(ctx context.Context, owner string) (*Client, error) {
 			c := connect()
-			options := &dynamolock.Options{
-				Table: table, Owner: owner, Lease: serverLease, OnEvent: each(onEvent),
-			}
+			options := &dynamolock.Options{Table: table, Owner: owner, Lease: serverLease}
 			open := func(ctx context.Context) (err error) {
 				ctx, cancel := context.WithTimeout(ctx, openTimeout)
 				defer cancel()

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -12,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Leases are short, so that nobody has to wait long to see one expire. Those of a
+// Leases are short, so that users see one expire soon. Those of a
 // server must outlast a slow reply.
 const (
 	memoryLease = time.Second
@@ -34,16 +35,7 @@ type Engine struct {
 	Poll time.Duration
 
 	// NewClient connects. owner is the default owner name of its locks.
-	NewClient func(ctx context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error)
-}
-
-// each returns an OnEvent that calls several.
-func each(listeners []func(holdfast.Event)) func(holdfast.Event) {
-	return func(e holdfast.Event) {
-		for _, tell := range listeners {
-			tell(e)
-		}
-	}
+	NewClient func(ctx context.Context, owner string) (*Client, error)
 }
 
 // A Client is one client of an engine. Most examples use only the part that is the
@@ -68,10 +60,8 @@ func MemoryWithLease(lease time.Duration) *Engine {
 	store := memlock.NewStore()
 	return &Engine{
 		Name: "memory", Where: "the memory of this process", Local: true, Lease: lease,
-		NewClient: func(_ context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error) {
-			client, err := memlock.New(&memlock.Options{
-				Store: store, Owner: owner, Lease: lease, OnEvent: each(onEvent),
-			})
+		NewClient: func(_ context.Context, owner string) (*Client, error) {
+			client, err := memlock.New(&memlock.Options{Store: store, Owner: owner, Lease: lease})
 			if err != nil {
 				return nil, err
 			}
@@ -85,15 +75,13 @@ func MemoryWithLease(lease time.Duration) *Engine {
 }
 
 // ZooKeeper is an engine on real servers.
-func ZooKeeper(where string, servers ...string) *Engine {
+func ZooKeeper(servers ...string) *Engine {
 	return &Engine{
-		Name: "zookeeper", Where: "ZooKeeper at " + where, Lease: serverLease,
-		NewClient: func(ctx context.Context, owner string, onEvent ...func(holdfast.Event)) (*Client, error) {
+		Name: "zookeeper", Where: "ZooKeeper at " + strings.Join(servers, ","), Lease: serverLease,
+		NewClient: func(ctx context.Context, owner string) (*Client, error) {
 			ctx, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
-			client, err := zklock.Dial(ctx, servers, &zklock.Options{
-				Owner: owner, SessionTimeout: serverLease, OnEvent: each(onEvent),
-			})
+			client, err := zklock.Dial(ctx, servers, &zklock.Options{Owner: owner, SessionTimeout: serverLease})
 			if err != nil {
 				return nil, err
 			}

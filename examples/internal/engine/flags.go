@@ -47,45 +47,11 @@ func (f *Flags) Open() (*Engine, error) {
 	case "memory":
 		return Memory(), nil
 	case "zookeeper":
-		return ZooKeeper(f.servers, strings.Split(f.servers, ",")...), nil
+		return ZooKeeper(strings.Split(f.servers, ",")...), nil
 	case "dynamodb":
 		return DynamoDB(f.table, f.endpoint)
 	}
 	return nil, fmt.Errorf("no engine %q: there are memory, zookeeper and dynamodb", name)
-}
-
-// OpenEach returns several engines of one kind: one for each of the parts of -servers or -table between semicolons, or
-// local ones.
-func (f *Flags) OpenEach(local int) ([]*Engine, error) {
-	name, err := f.name()
-	if err != nil {
-		return nil, err
-	}
-	var each []*Engine
-	switch name {
-	case "zookeeper":
-		for servers := range strings.SplitSeq(f.servers, ";") {
-			each = append(each, ZooKeeper(servers, strings.Split(servers, ",")...))
-		}
-		return each, nil
-	case "dynamodb":
-		for table := range strings.SplitSeq(f.table, ";") {
-			e, err := DynamoDB(table, f.endpoint)
-			if err != nil {
-				return nil, err
-			}
-			each = append(each, e)
-		}
-		return each, nil
-	}
-	for range local {
-		e, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		each = append(each, e)
-	}
-	return each, nil
 }
 
 // name returns the engine's name. A flag that would be ignored is an error: the
@@ -116,20 +82,11 @@ func (f *Flags) name() (string, error) {
 // Main is the main function of an example: it reads the flags, opens the engine, and
 // calls run with a ctx that an interrupt ends.
 func Main(run func(ctx context.Context, e *Engine) error) {
-	begin((*Flags).Open, run)
-}
-
-// MainEach is Main for an example that uses several engines at a time.
-func MainEach(local int, run func(ctx context.Context, each []*Engine) error) {
-	begin(func(f *Flags) ([]*Engine, error) { return f.OpenEach(local) }, run)
-}
-
-func begin[E any](open func(*Flags) (E, error), run func(context.Context, E) error) {
 	flags := AddFlags(flag.CommandLine)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	e, err := open(flags)
+	e, err := flags.Open()
 	if err == nil {
 		err = run(ctx, e)
 	}
