@@ -77,8 +77,7 @@ func resignAsRelease(e *env) {
 		within <- c.Resign(r.ctx)
 		return nil
 	}
-	err = e.result(within, e.engine.Soon, "Resign in lead, with its ctx, does not wait for itself")
-	e.failsWith(err, holdfast.ErrReleasePending, ruleResign, "in lead")
+	e.failsWith(e.result(within, e.engine.Soon, "Resign in lead does not wait for itself"), holdfast.ErrReleasePending, ruleResign)
 
 	r = c.leads(e.turn(), "a candidate that has resigned stands again")
 	e.breaks(b, e.key)
@@ -91,7 +90,8 @@ func resignAsRelease(e *env) {
 	r = c.leads(e.turn(), ruleLossIsNo)
 	a.Cut()
 	r.leave(nil)
-	e.mayFail(c.Resign(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, ruleResign) // nil if lead had returned
+	time.Sleep(e.engine.Lease / 20)
+	e.failsWith(c.Resign(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, ruleResign, "after lead, in an outage")
 	a.Heal()
 	c.leads(e.turn(), "a candidate that could not give the key back stands again")
 }

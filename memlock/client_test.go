@@ -25,6 +25,7 @@ func TestOptions(t *testing.T) {
 		{"Options.Lease", memlock.Options{Lease: memlock.MinLease - 1}},
 		{"Options.Lease", memlock.Options{Lease: memlock.MaxLease + 1}},
 		{"Options.Lease", memlock.Options{Lease: math.MaxInt64}},
+		{"Options.Store", memlock.Options{Store: new(memlock.Store)}},
 		{"Options.Margin", memlock.Options{Margin: -1}},
 		{"Options.Owner", memlock.Options{Owner: "a\x00b"}},
 		{"Options.Owner", memlock.Options{Owner: strings.Repeat("o", holdfast.MaxOwner+1)}},

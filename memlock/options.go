@@ -56,6 +56,8 @@ func (o *Options) validate() error {
 	}
 	if o.Store == nil {
 		o.Store = NewStore()
+	} else if o.Store.queues == nil {
+		return driver.Invalid("Options.Store", "NewStore did not make it")
 	}
 	return nil
 }

@@ -81,18 +81,31 @@ func TestTrustLocalTime(t *testing.T) {
 	})
 }
 
-// tries takes the key by a client that has not seen it before, as a program does that tries once and ends.
-func tries(t *testing.T, h *harness, opts ...holdfast.Option) (*holdfast.Lock, error) {
-	t.Helper()
-	return h.client(t).TryAcquire(t.Context(), "k", opts...)
-}
-
-// A try by which a program begins that then ends finds out that the holder is dead, if it may, whatever holds the key.
+// A try by which a program begins that then ends finds out that the holder is dead, if it may, whatever holds the key, and whatever
+// the holder's clock shows. A try of several keys watches all of them at the same time.
 func TestTakeoverByATry(t *testing.T) {
 	shared, permit := holdfast.WithShared(), holdfast.WithLimit(2)
-	type takeover struct{ dead, live, waits, want []holdfast.Option }
+	type takeover struct {
+		dead, live, waits, want []holdfast.Option
+		ahead                   time.Duration
+		try                     func(ctx context.Context, c *client) error
+	}
+	keys := []string{"j", "k", "l"}
 	forEach(t, map[string]takeover{
-		"alone":                 {},
+		"alone":             {},
+		"the clock is slow": {ahead: -lease},
+		"the clock is fast": {ahead: lease},
+		"TryDo": {try: func(ctx context.Context, c *client) error {
+			return c.TryDo(ctx, "k", func(context.Context, *holdfast.Lock) error { return nil })
+		}},
+		"TryAcquireAll": {try: func(ctx context.Context, c *client) error {
+			_, err := c.TryAcquireAll(ctx, keys)
+			return err
+		}},
+		"AcquireAny": {try: func(ctx context.Context, c *client) error {
+			_, err := c.AcquireAny(ctx, keys)
+			return err
+		}},
 		"readers":               {dead: []holdfast.Option{shared}},
 		"alone, for a reader":   {want: []holdfast.Option{shared}},
 		"a permit, for another": {dead: []holdfast.Option{permit}, live: []holdfast.Option{permit}, want: []holdfast.Option{permit}},
@@ -102,7 +115,10 @@ func TestTakeoverByATry(t *testing.T) {
 		},
 	}, func(t *testing.T, h *harness, c takeover) {
 		a, b := h.client(t), h.client(t)
-		a.hold(t, "k", c.dead...)
+		a.clock.Jump(c.ahead)
+		for _, key := range keys {
+			a.hold(t, key, c.dead...)
+		}
 		switch {
 		case c.live != nil:
 			h.client(t).hold(t, "k", c.live...)
@@ -115,13 +131,20 @@ func TestTakeoverByATry(t *testing.T) {
 		a.dies(t)
 		b.dies(t)
 		time.Sleep(10 * lease)
-		var lock *holdfast.Lock
+		if c.try == nil {
+			c.try = func(ctx context.Context, client *client) error {
+				lock, err := client.TryAcquire(ctx, "k", c.want...)
+				if err == nil {
+					mustVerify(t, lock)
+				}
+				return err
+			}
+		}
 		var err error
-		took := took(func() { lock, err = tries(t, h, c.want...) })
+		took := took(func() { err = c.try(t.Context(), h.client(t)) })
 		if err != nil || took < lease-poll || took > lease+2*poll {
 			t.Fatalf("%v, after %v", err, took)
 		}
-		mustVerify(t, lock)
 	})
 }
 

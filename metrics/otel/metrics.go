@@ -207,8 +207,11 @@ func (m *Metrics) setOf(key string, more ...attribute.KeyValue) attribute.Set {
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // OnEvent returns the OnEvent function for a client. Call it once for each client; if several share Metrics, the metrics
-// are their sums.
+// are their sums. For the zero value it returns nil.
 func (m *Metrics) OnEvent() func(holdfast.Event) {
+	if m.acquire == nil {
+		return nil
+	}
 	w := &watcher{Metrics: m, waiters: make(map[uint64]attribute.Set)}
 	return w.event
 }

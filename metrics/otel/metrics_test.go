@@ -265,8 +265,11 @@ func TestDocumentation(t *testing.T) {
 	})
 }
 
-// Without a provider, the global one is used.
+// Without a provider, the global one is used. The zero value has no instruments.
 func TestGlobalProvider(t *testing.T) {
+	if new(holdfastotel.Metrics).OnEvent() != nil {
+		t.Error("the zero value has an OnEvent function")
+	}
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	if _, err := holdfastotel.New(nil, nil); err != nil {

@@ -134,7 +134,11 @@ func (c *Collector) begin() {
 	c.sights.WithLabelValues()
 }
 
+// parts returns the metrics; the zero value has none.
 func (c *Collector) parts() []prometheus.Collector {
+	if c.acquire == nil {
+		return nil
+	}
 	return []prometheus.Collector{
 		c.acquire, c.waiting, c.queue, c.heldLocks, c.held, c.lost, c.ttlExpired, c.asked,
 		c.keys, c.sights, c.leading, c.term, c.heartbeat, c.connected, c.oldestWait, c.oldestHold,
@@ -167,8 +171,11 @@ func (c *Collector) labels(key string, own ...string) []string {
 }
 
 // OnEvent returns the OnEvent function for a client. Call it once for each client; if several share a Collector, the
-// metrics are their sums, and holdfast_connected is the number of connected clients.
+// metrics are their sums, and holdfast_connected is the number of connected clients. For the zero value it returns nil.
 func (c *Collector) OnEvent() func(holdfast.Event) {
+	if c.acquire == nil {
+		return nil
+	}
 	w := &watcher{Collector: c, waiters: make(map[uint64][]string)}
 	return w.event
 }

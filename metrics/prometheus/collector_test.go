@@ -291,7 +291,7 @@ func TestKeyLabel(t *testing.T) {
 	})
 }
 
-// Options that make no sense are refused, with the field that they are in.
+// Options that make no sense are refused, with the field that they are in. A collector without options has no metrics.
 func TestBadOptions(t *testing.T) {
 	for field, o := range map[string]holdfastprom.Options{
 		"Options.Engine":           {Engine: "\xff"},
@@ -308,5 +308,8 @@ func TestBadOptions(t *testing.T) {
 	}
 	if _, err := holdfastprom.New(&holdfastprom.Options{HeldBuckets: []float64{1}}); err != nil {
 		t.Error(err)
+	}
+	if zero := new(holdfastprom.Collector); testutil.CollectAndCount(zero) != 0 || zero.OnEvent() != nil {
+		t.Error("the zero value has metrics")
 	}
 }

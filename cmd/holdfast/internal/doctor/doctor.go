@@ -72,6 +72,9 @@ var errEnough = errors.New("the rest cannot be looked at")
 // errUnseen is for a check that lacks permissions; the check of permissions says which.
 var errUnseen = errors.New("not looked at, for want of permissions")
 
+// permit is the cure for a check that lacks permissions.
+const permit = "grant the permissions that are missing, as other lines say"
+
 // An examination is what the checks of an engine have in common.
 type examination struct {
 	timeout time.Duration        // for each check
@@ -87,7 +90,7 @@ func examine[S any](ctx context.Context, e examination, subject S, checks []chec
 		switch {
 		case err == nil, errors.Is(err, errEnough):
 		case errors.Is(err, errUnseen):
-			findings, err = append(findings, skipped("grant the permissions that are missing, as other lines say", "%v", err)), nil
+			findings, err = append(findings, skipped(permit, "%v", err)), nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, holdfast.ErrInvalid):

@@ -24,8 +24,11 @@ const (
 // agreement compares what the servers show of locks.
 func (e *ensemble) agreement(ctx context.Context) ([]Finding, error) {
 	servers := e.reached()
-	if len(servers) == 1 {
+	switch {
+	case len(e.servers) == 1:
 		return only(ok("one server: there is none to compare it with"))
+	case len(servers) == 1:
+		return only(skipped("see to the other servers", "one server gives a session: there is none to compare it with"))
 	}
 	strangers, err := e.strangers(ctx, servers)
 	if err != nil || len(strangers) > 0 {
@@ -54,7 +57,11 @@ func (e *ensemble) agreement(ctx context.Context) ([]Finding, error) {
 	if len(findings) > 0 {
 		return findings, nil
 	}
-	return only(ok("%d servers show the same contenders", len(servers)))
+	set, err := e.locks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return well(set, "%d servers show the same contenders", len(servers))
 }
 
 // strangers looks for servers of another ensemble: they do not show the probe.

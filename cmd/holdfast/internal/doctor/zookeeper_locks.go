@@ -24,7 +24,7 @@ const readers = 16
 // A lockNode is the znode of a lock, whose children are its queue.
 type lockNode struct {
 	path     string
-	stat     *zk.Stat
+	stat     *zk.Stat // nil if the lock may not be listed
 	children []string
 }
 
@@ -78,7 +78,7 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 		case errors.Is(err, zk.ErrNoNode): // gone by now
 			return nil
 		case errors.Is(err, zk.ErrNoAuth): // the check of permissions reports it
-			l.path = path
+			l = lockNode{path: path}
 		case err != nil:
 			return step("list", path, err)
 		}
@@ -89,6 +89,15 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 		ephemeral := l.stat != nil && l.stat.EphemeralOwner != 0 // it can have no children
 		return l.path == "" || ephemeral || parent != e.root && !slices.ContainsFunc(l.children, contends)
 	}), err
+}
+
+// well is the finding of a check of all locks that has nothing to report. A lock that may not be listed was not checked.
+func well(set []lockNode, found string, args ...any) ([]Finding, error) {
+	unseen := slices.DeleteFunc(slices.Clone(set), func(l lockNode) bool { return l.stat != nil })
+	if len(unseen) > 0 {
+		return only(skipped(permit, "%s; %s may not be listed", fmt.Sprintf(found, args...), count(len(unseen), "lock")))
+	}
+	return only(ok(found, args...))
 }
 
 // each calls f for each of n indexes, some at a time. It returns one of the errors.
@@ -135,7 +144,7 @@ func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
 	if len(set) == maxLocks {
 		told += "; there may be more, which were not looked at"
 	}
-	return only(ok("%s", told))
+	return well(set, "%s", told)
 }
 
 // contends reports whether a name is a contender's, in any form that holdfast respects.
@@ -159,7 +168,7 @@ func (e *ensemble) foreign(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if len(strangers) == 0 {
-		return only(ok("every node in the queues is a contender's"))
+		return well(set, "every node in the queues is a contender's")
 	}
 	return only(warning(
 		"delete or move them: holdfast ignores them, but Curator waits for each to go, and go-zookeeper's Lock fails",
@@ -196,7 +205,7 @@ func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if len(findings) == 0 {
-		return only(ok("the highest sequence counter is at %d of %d", highest, sequence.Last))
+		return well(set, "the highest sequence counter is at %d of %d", highest, sequence.Last)
 	}
 	return findings, nil
 }

@@ -150,19 +150,26 @@ func (e *ensemble) open(ctx context.Context) ([]Finding, error) {
 			acl, _, err := e.main.conn().GetACL(paths[i])
 			return acl, err
 		})
-		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		if errors.Is(err, zk.ErrNoNode) {
 			return nil
+		}
+		if errors.Is(err, zk.ErrNoAuth) {
+			return errUnseen
 		}
 		if slices.ContainsFunc(acl, toEverybody) {
 			open[i] = paths[i]
 		}
 		return step("read the ACL of", paths[i], err)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnseen) {
 		return nil, err
 	}
 	open = slices.DeleteFunc(open, func(path string) bool { return path == "" })
-	return only(judgeACLs(open, slices.ContainsFunc(orOpen(e.Options.ACL), toEverybody), len(e.Options.Auth) > 0))
+	f := judgeACLs(open, slices.ContainsFunc(orOpen(e.Options.ACL), toEverybody), len(e.Options.Auth) > 0)
+	if err != nil && f.Status == OK {
+		return nil, err
+	}
+	return only(f)
 }
 
 // toEverybody reports whether an entry lets everybody do more than read.
