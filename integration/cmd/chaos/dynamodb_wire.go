@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -24,11 +24,10 @@ type wire struct {
 
 // trouble is what one fault does to a wire.
 type trouble struct {
-	rule   faulthttp.Rule // what happens to requests; nil: nothing
-	cut    bool           // nothing gets through
-	refuse bool           // new connections are refused
-	drop   bool           // live ones are reset when it begins
-	late   chan struct{}  // closed when it ends, for requests that are then delivered
+	rule faulthttp.Rule // what happens to requests
+	cut  bool           // new connections are refused
+	drop bool           // live connections are reset when it begins
+	late chan struct{}  // closed when it ends, for requests that are then delivered
 }
 
 func newWire(name, upstream string) (*wire, error) {
@@ -39,11 +38,9 @@ func newWire(name, upstream string) (*wire, error) {
 	return &wire{name: name, proxy: proxy}, nil
 }
 
-func (w *wire) close() { w.proxy.Close() }
-
 // strike puts a fault in force, and says what it hits.
 func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(context.Context) error, err error) {
-	t, detail, err := troubleOf(kind, p)
+	t, err := troubleOf(kind, p)
 	if err != nil {
 		return "", nil, err
 	}
@@ -56,10 +53,7 @@ func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(contex
 	if t.drop {
 		w.proxy.Drop()
 	}
-	if detail != "" {
-		detail = ": " + detail
-	}
-	return w.name + detail, func(context.Context) error { return w.end(t) }, nil
+	return fmt.Sprintf("%s: %v", w.name, p), func(context.Context) error { return w.end(t) }, nil
 }
 
 // end ends one trouble, at most once.
@@ -78,101 +72,59 @@ func (w *wire) end(t *trouble) error {
 // heal ends all troubles.
 func (w *wire) heal() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range w.troubles {
-		close(t.late)
+	troubles := slices.Clone(w.troubles)
+	w.mu.Unlock()
+	var errs []error
+	for _, t := range troubles {
+		errs = append(errs, w.end(t))
 	}
-	w.troubles = nil
-	return w.applyLocked()
+	return errors.Join(errs...)
 }
 
 // applyLocked sets the proxy to the combination of all troubles.
 func (w *wire) applyLocked() error {
 	var rules []faulthttp.Rule
-	cut, refuse := false, false
+	cut := false
 	for _, t := range w.troubles {
-		if t.rule != nil {
-			rules = append(rules, t.rule)
-		}
-		cut, refuse = cut || t.cut, refuse || t.refuse
+		rules = append(rules, t.rule)
+		cut = cut || t.cut
 	}
 	w.proxy.Transport.SetRule(faulthttp.First(rules...))
 	if cut {
-		w.proxy.Transport.Cut()
-	} else {
-		w.proxy.Transport.Heal()
-	}
-	if refuse {
 		w.proxy.Refuse()
 		return nil
 	}
 	return w.proxy.Accept()
 }
 
-// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
-const slow = dynamoLease / 8
-
-// fade is the time of a heartbeat or two.
-const fade = dynamoLease / 3
-
-// fading is a rule for a network that first delays replies, and then does worse. A holder must not count its lease from the
-// reply to its renewal.
-func fading(first time.Duration, worse faulthttp.Fault) faulthttp.Rule {
-	began := time.Now()
-	return func(faulthttp.Request) faulthttp.Fault {
-		if time.Since(began) < first {
-			return faulthttp.DelayReply(slow)
-		}
-		return worse
-	}
-}
-
-// troubleOf returns the trouble that a fault makes on a wire, and its choices in words.
-func troubleOf(kind nemesis.Kind, p pick) (t *trouble, detail string, err error) {
-	t = &trouble{late: make(chan struct{})}
+// troubleOf returns the trouble that a fault makes on a wire.
+func troubleOf(kind nemesis.Kind, p pick) (*trouble, error) {
+	t := &trouble{late: make(chan struct{})}
 	switch kind {
 	case nemesis.LostReply:
 		t.rule = p.some(faulthttp.LoseReply(p.seen))
-		return t, p.String(), nil
 	case nemesis.LostRequest:
 		t.rule = p.some(faulthttp.LoseRequest(p.seen))
-		return t, p.String(), nil
 	case nemesis.LateRequest:
 		t.rule = p.some(faulthttp.LateUntil(t.late, p.seen))
-		return t, p.String(), nil
 	case nemesis.Cut:
-		t.refuse, t.drop, t.cut = true, p.notice, !p.notice
-		return t, map[bool]string{true: "reset", false: "silent"}[p.notice], nil
-	case nemesis.BlackHole:
-		if p.gently {
-			t.rule = fading(fade, faulthttp.LoseRequest(faulthttp.Silence))
-			return t, "fading", nil
-		}
-		t.cut = true
+		t.rule, t.cut, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true, p.notice
+	case nemesis.BlackHole, nemesis.OneWayOut:
+		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
 	case nemesis.OneWayIn:
 		t.rule = faulthttp.All("", faulthttp.LoseReply(faulthttp.Silence))
-	case nemesis.OneWayOut:
-		if p.gently {
-			t.rule = fading(fade, faulthttp.LoseRequest(faulthttp.Silence))
-			return t, "fading", nil
-		}
-		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
 	case nemesis.HalfOpen:
 		t.rule, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true
 	case nemesis.Stall:
-		if p.gently {
-			t.rule = faulthttp.All("", faulthttp.DelayRequest(slow))
-			return t, "slow", nil
-		}
 		t.rule = faulthttp.All("", faulthttp.StallUntil(t.late))
 	case nemesis.Throttled:
-		t.rule = p.most([]faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[p.which])
+		t.rule = faulthttp.All("", []faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[p.which])
 	case nemesis.Broken:
-		t.rule = p.most(faulthttp.ServerError())
+		t.rule = faulthttp.All("", faulthttp.ServerError())
 	default:
-		return nil, "", fmt.Errorf("%s: not known here", kind)
+		return nil, fmt.Errorf("%s: not known here", kind)
 	}
-	return t, "", nil
+	return t, nil
 }
 
 // pick is the choices within a fault.
@@ -250,17 +202,7 @@ func (p pick) hits() func(purpose string) bool {
 	}
 }
 
-// most makes a rule that hits every request, or all but one in four.
-func (p pick) most(f faulthttp.Fault) faulthttp.Rule {
-	return func(r faulthttp.Request) faulthttp.Fault {
-		if !p.every && r.N%4 == 0 {
-			return faulthttp.Pass
-		}
-		return f
-	}
-}
-
-// purposeOf is the purpose of a lease client's request: one of those above, or the name of its operation.
+// purposeOf is the purpose of a lease client's request: one of the constants above, or the name of its operation.
 func purposeOf(r faulthttp.Request) string {
 	if r.Op != "UpdateItem" {
 		return r.Op

@@ -17,9 +17,8 @@ import (
 
 // journal is the records of all processes of a run, in memory and perhaps in a file.
 //
-// It also is what the locks protect: for every key a fenced register, which refuses any token lower than the highest of an
-// exclusive lock that it has seen, and one that accepts everything. A write reaches its register when the journal reads the
-// record of it.
+// It also has the registers that the locks protect: the fenced register of a key refuses a token that is lower than the highest token of
+// an exclusive lock that it has seen. A write reaches its register when the journal reads the record of it.
 type journal struct {
 	now     func() int64 // for stamps
 	mu      sync.Mutex
@@ -33,7 +32,6 @@ type journal struct {
 	losses  int
 	holding map[holding]bool // granted, and neither lost nor released
 
-	terms    int
 	observed map[observation]bool // those under way; true: the last that was told is that nobody holds the key
 }
 
@@ -69,8 +67,8 @@ func (j *journal) add(rec history.Record) {
 	defer j.mu.Unlock()
 	switch rec.What {
 	case history.Wrote:
-		rec.At, rec.Accepted = j.now(), !rec.Fenced || rec.Token >= j.highest[rec.Key]
-		if rec.Fenced && rec.Accepted && !rec.Mode.Shared {
+		rec.At, rec.Accepted = j.now(), rec.Token >= j.highest[rec.Key]
+		if rec.Accepted && !rec.Mode.Shared {
 			j.highest[rec.Key] = rec.Token
 		}
 	case history.Begin:
@@ -81,10 +79,7 @@ func (j *journal) add(rec history.Record) {
 		j.losses++
 		delete(j.holding, holding{rec.Process, rec.Key, rec.Token})
 	case history.Invoke:
-		switch rec.Call {
-		case history.Lead:
-			j.terms++
-		case history.Observe:
+		if rec.Call == history.Observe {
 			j.observed[observation{rec.Process, rec.Op}] = false
 		}
 	case history.Told:
@@ -124,7 +119,7 @@ func (j *journal) note(what history.What, process string) {
 func (j *journal) summary() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return fmt.Sprintf("%d grants, %d of them terms, %d lost, %d faults under way", j.grants, j.terms, j.losses, j.faults)
+	return fmt.Sprintf("%d grants, %d lost, %d faults under way", j.grants, j.losses, j.faults)
 }
 
 // granted is how many grants there were.

@@ -16,6 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
+// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
+const slow = dynamoLease / 8
+
+// fade is the time of a heartbeat or two.
+const fade = dynamoLease / 3
+
 // recordLine is the simulated network between one slot and the store. A wire is the same for DynamoDB.
 type recordLine struct {
 	name    string
@@ -153,7 +159,7 @@ func stalled(d time.Duration) *recordTrouble {
 	}}
 }
 
-// fadingLine first delays replies, and then loses requests: see fading.
+// fadingLine first delays replies, and then loses requests. A holder must not count its lease from the reply to its renewal.
 func fadingLine() *recordTrouble {
 	began := time.Now()
 	return &recordTrouble{rule: func(memstore.Op) (memstore.Fault, bool) {
@@ -186,7 +192,7 @@ var (
 	errReset     = errors.New("connection reset")
 )
 
-// recordTroubleOf is what troubleOf is for a wire, for as long as the fault lasts.
+// recordTroubleOf returns the trouble that a fault makes on a line.
 func recordTroubleOf(kind nemesis.Kind, p pick, lasts time.Duration) (t *recordTrouble, detail string, err error) {
 	until := time.Now().Add(lasts)
 	switch kind {

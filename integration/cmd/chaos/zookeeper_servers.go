@@ -56,12 +56,6 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 			return "", nil, err
 		}
 		return name(i), func(context.Context) error { return servers[i].Resume() }, nil
-	case nemesis.MemberReplaced:
-		i := f.Server % len(servers) // perhaps the leader
-		if err := s.ensemble.Remove(ctx, i); err != nil {
-			return "", nil, err
-		}
-		return name(i), func(ctx context.Context) error { return s.ensemble.Add(ctx, i) }, nil
 	case nemesis.LinkTurned:
 		return s.turn(leader, follower, f)
 	case nemesis.RollingRestart:
