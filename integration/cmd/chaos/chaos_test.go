@@ -63,7 +63,7 @@ func newSettings(t *testing.T, engine string, length time.Duration) settings {
 	}
 	return settings{
 		Engine: engine, Seed: newSeed(t), Length: length, Grants: 60, Clients: clients, Workers: 2, Keys: 6,
-		Dir: dir, Progress: t.Output(),
+		Dir: dir,
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(c
 		resume := func(context.Context) error { return s.target.Resume() }
 		return "server", resume, s.target.Pause()
 	}
-	return s.wires[f.Client].strike(f.Kind, pickOf(f.Pick))
+	return s.wires[f.Client].strike(f)
 }
 
 // healPatience bounds one check whether the servers have recovered.

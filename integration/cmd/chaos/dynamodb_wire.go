@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -39,8 +38,8 @@ func newWire(name, upstream string) (*wire, error) {
 }
 
 // strike puts a fault in force, and says what it hits.
-func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(context.Context) error, err error) {
-	t, err := troubleOf(kind, p)
+func (w *wire) strike(f nemesis.Fault) (target string, end func(context.Context) error, err error) {
+	t, err := troubleOf(f.Kind, f.Pick)
 	if err != nil {
 		return "", nil, err
 	}
@@ -53,7 +52,7 @@ func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(contex
 	if t.drop {
 		w.proxy.Drop()
 	}
-	return fmt.Sprintf("%s: %v", w.name, p), func(context.Context) error { return w.end(t) }, nil
+	return w.name, func(context.Context) error { return w.end(t) }, nil
 }
 
 // end ends one trouble, at most once.
@@ -98,17 +97,18 @@ func (w *wire) applyLocked() error {
 }
 
 // troubleOf returns the trouble that a fault makes on a wire.
-func troubleOf(kind nemesis.Kind, p pick) (*trouble, error) {
+func troubleOf(kind nemesis.Kind, pick uint32) (*trouble, error) {
+	seen := []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[pick/3%3]
 	t := &trouble{late: make(chan struct{})}
 	switch kind {
 	case nemesis.LostReply:
-		t.rule = p.some(faulthttp.LoseReply(p.seen))
+		t.rule = next(pick, faulthttp.LoseReply(seen))
 	case nemesis.LostRequest:
-		t.rule = p.some(faulthttp.LoseRequest(p.seen))
+		t.rule = next(pick, faulthttp.LoseRequest(seen))
 	case nemesis.LateRequest:
-		t.rule = p.some(faulthttp.LateUntil(t.late, p.seen))
+		t.rule = next(pick, faulthttp.LateUntil(t.late, seen))
 	case nemesis.Cut:
-		t.rule, t.cut, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true, p.notice
+		t.rule, t.cut, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true, pick%2 == 0
 	case nemesis.BlackHole, nemesis.OneWayOut:
 		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
 	case nemesis.OneWayIn:
@@ -118,7 +118,7 @@ func troubleOf(kind nemesis.Kind, p pick) (*trouble, error) {
 	case nemesis.Stall:
 		t.rule = faulthttp.All("", faulthttp.StallUntil(t.late))
 	case nemesis.Throttled:
-		t.rule = faulthttp.All("", []faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[p.which])
+		t.rule = faulthttp.All("", []faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[pick%2])
 	case nemesis.Broken:
 		t.rule = faulthttp.All("", faulthttp.ServerError())
 	default:
@@ -127,95 +127,13 @@ func troubleOf(kind nemesis.Kind, p pick) (*trouble, error) {
 	return t, nil
 }
 
-// pick is the choices within a fault.
-type pick struct {
-	purpose string // of the requests that are hit; "" is any
-	count   int    // how many of them
-	seen    error  // what the client sees of it
-	notice  bool   // whether connected clients are reset
-	which   int    // of two answers
-	every   bool   // request, or three of four
-	gently  bool   // it delays requests, or does so at first
-}
-
-// The purposes of the requests that write.
-const (
-	aGrant   = "grant"
-	aBeat    = "heartbeat"
-	aRelease = "release"
-)
-
-// picks is how many there are.
-const picks = 4 * 3 * 3 * 2 * 2 * 2 * 2
-
-func pickOf(n uint32) pick {
-	draw := func(of uint32) int {
-		i := n % of
-		n /= of
-		return int(i)
-	}
-	return pick{
-		purpose: []string{"", aGrant, aBeat, aRelease}[draw(4)],
-		count:   1 + draw(3),
-		seen:    []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[draw(3)],
-		notice:  draw(2) == 0,
-		which:   draw(2),
-		every:   draw(2) == 0,
-		gently:  draw(2) == 0,
-	}
-}
-
-func (p pick) String() string {
-	purpose := p.purpose
-	if purpose == "" {
-		purpose = "request"
-	}
-	return fmt.Sprintf("next %d of kind %s, %v", p.count, purpose, p.seen)
-}
-
-// some makes a rule that hits the next few requests.
-func (p pick) some(f faulthttp.Fault) faulthttp.Rule {
-	hits := p.hits()
+// next makes a rule that hits one to three of the next writes.
+func next(pick uint32, f faulthttp.Fault) faulthttp.Rule {
+	var writes atomic.Uint32
 	return func(r faulthttp.Request) faulthttp.Fault {
-		if !hits(purposeOf(r)) {
+		if r.Op != "UpdateItem" || writes.Add(1) > 1+pick%3 {
 			return faulthttp.Pass
 		}
 		return f
 	}
-}
-
-// hits says of one request after the other, by its purpose, whether it is one of the next few.
-func (p pick) hits() func(purpose string) bool {
-	var mu sync.Mutex
-	left := p.count
-	return func(purpose string) bool {
-		if p.purpose != "" && p.purpose != purpose {
-			return false
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if left == 0 {
-			return false
-		}
-		left--
-		return true
-	}
-}
-
-// purposeOf is the purpose of a lease client's request: one of the constants above, or the name of its operation.
-func purposeOf(r faulthttp.Request) string {
-	if r.Op != "UpdateItem" {
-		return r.Op
-	}
-	var in struct{ UpdateExpression string }
-	_ = json.Unmarshal(r.Body, &in) // an unreadable request has none of these purposes
-	switch expression := in.UpdateExpression; {
-	case strings.Contains(expression, "#fencingToken = "):
-		return aGrant
-	case strings.Contains(expression, "#holdfastHolders = "): // without a new token: a holder leaves a shared key
-		return aRelease
-	case strings.Contains(expression, "#guid = "):
-		return aBeat
-	}
-	return aRelease
 }

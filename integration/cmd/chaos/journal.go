@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -27,9 +26,7 @@ type journal struct {
 	buffer  *bufio.Writer
 	err     error
 	highest map[string]uint64 // token of an exclusive lock in each fenced register
-	faults  int               // under way
 	grants  int
-	losses  int
 	holding map[holding]bool // granted, and neither lost nor released
 
 	observed map[observation]bool // those under way; true: the last that was told is that nobody holds the key
@@ -71,12 +68,7 @@ func (j *journal) add(rec history.Record) {
 		if rec.Accepted && !rec.Mode.Shared {
 			j.highest[rec.Key] = rec.Token
 		}
-	case history.Begin:
-		j.faults++
-	case history.End:
-		j.faults--
 	case history.Lost:
-		j.losses++
 		delete(j.holding, holding{rec.Process, rec.Key, rec.Token})
 	case history.Invoke:
 		if rec.Call == history.Observe {
@@ -113,13 +105,6 @@ func (j *journal) printLocked(rec history.Record) error {
 // note appends a record of the run itself with only a kind and a process.
 func (j *journal) note(what history.What, process string) {
 	j.add(history.Record{At: j.now(), What: what, Process: process})
-}
-
-// summary is the progress of the run.
-func (j *journal) summary() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return fmt.Sprintf("%d grants, %d lost, %d faults under way", j.grants, j.losses, j.faults)
 }
 
 // granted is how many grants there were.

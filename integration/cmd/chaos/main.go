@@ -123,7 +123,8 @@ func (f *flags) run(ctx context.Context, w io.Writer) error {
 	var errs []error
 	for _, engine := range f.engines {
 		s := f.settings
-		s.Engine, s.Progress = engine, w
+		s.Engine = engine
+		fmt.Fprintf(w, "%s, seed %d: %v\n", engine, s.Seed, s.Length)
 		errs = append(errs, f.runOne(ctx, s, w))
 		if ctx.Err() != nil {
 			break

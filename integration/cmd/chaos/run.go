@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -14,18 +13,17 @@ import (
 
 // settings describe a run.
 type settings struct {
-	Engine   string
-	Seed     uint64
-	Length   time.Duration // of the time with clients running, including the calm tail
-	Grants   int           // that there are at least, even if that takes longer on a busy machine
-	Clients  int
-	Workers  int // of each client, on average
-	Keys     int
-	Kinds    []nemesis.Kind // the faults; empty: all that the stage has
-	Quiet    bool           // no faults, and long holds
-	Owners   int            // how many names of owners the clients share, and reclaim locks by; 0: each client has its own
-	Dir      string         // for history and logs; it must exist
-	Progress io.Writer
+	Engine  string
+	Seed    uint64
+	Length  time.Duration // of the time with clients running, including the calm tail
+	Grants  int           // that there are at least, even if that takes longer on a busy machine
+	Clients int
+	Workers int // of each client, on average
+	Keys    int
+	Kinds   []nemesis.Kind // the faults; empty: all that the stage has
+	Quiet   bool           // no faults, and long holds
+	Owners  int            // how many names of owners the clients share, and reclaim locks by; 0: each client has its own
+	Dir     string         // for history and logs; it must exist
 }
 
 // startPatience bounds the start of servers.
@@ -117,8 +115,6 @@ func (r *run) perform(ctx context.Context) error {
 	if r.operator, err = r.launch(operator); err != nil {
 		return err
 	}
-	r.say("seed %d: %d client processes with %d workers on average, %d keys, a lease of %v, %v",
-		r.Seed, r.Clients, r.Workers, r.Keys, r.lease, r.Length)
 	for i := range r.Clients {
 		s := &slot{run: r, n: i}
 		if err := s.start(); err != nil {
@@ -259,9 +255,9 @@ func (r *run) errands(ctx context.Context, p process, command, call string) erro
 	return nil
 }
 
-// watch checks that no process ends on its own, and prints the progress.
+// watch checks that no process ends on its own.
 func (r *run) watch(ctx context.Context, fail context.CancelCauseFunc) {
-	for next := 10 * time.Second; sleep(ctx, 200*time.Millisecond); {
+	for sleep(ctx, 200*time.Millisecond) {
 		for _, s := range r.slots {
 			if err := s.died(); err != nil {
 				fail(err)
@@ -269,10 +265,6 @@ func (r *run) watch(ctx context.Context, fail context.CancelCauseFunc) {
 		}
 		if err := died(r.operator); err != nil {
 			fail(err)
-		}
-		if past := time.Since(r.began); past >= next {
-			next += 10 * time.Second
-			r.say("%3.0f s: %s", past.Seconds(), r.journal.summary())
 		}
 	}
 }
@@ -294,10 +286,6 @@ func (r *run) killAll() {
 	if r.operator != nil {
 		r.operator.kill()
 	}
-}
-
-func (r *run) say(format string, args ...any) {
-	fmt.Fprintf(r.Progress, r.Engine+": "+format+"\n", args...)
 }
 
 // launch starts a client process.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -202,7 +201,7 @@ func episode(engine string, seed uint64) settings {
 // parent if anything is wrong.
 func simulated(t *testing.T, s settings, parent string) (v *verdict, took time.Duration, err error) {
 	t.Helper()
-	s.Dir, s.Progress = filepath.Join(parent, fmt.Sprintf("%s-%d", s.Engine, s.Seed)), io.Discard
+	s.Dir = filepath.Join(parent, fmt.Sprintf("%s-%d", s.Engine, s.Seed))
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, 0, err
 	}

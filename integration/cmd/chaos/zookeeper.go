@@ -57,7 +57,7 @@ func (s *ensembleStage) deck() []nemesis.Kind {
 	return []nemesis.Kind{
 		nemesis.LostReply, nemesis.LostRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut,
 		nemesis.HalfOpen, nemesis.Stall,
-		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
+		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart,
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.ClockJump, nemesis.BreakHolder,
 		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // the faults that a lock on an ensemble most likely handles wrongly
 		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned,
