@@ -123,8 +123,8 @@ test-versions: ## Run the tests on other versions of the servers, which come fro
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
 	@integration/containers.sh
 
-# MINUTES is how long on each engine; ENGINE is zookeeper, reconfig (a ZooKeeper whose members come and go), dynamodb, ttl (a
-# DynamoDB that deletes what expires) or closed (DynamoDB with locks that do not expire); KINDS are the faults that may happen; OUT is a directory for what is kept of a run that failed.
+# MINUTES is how long on each engine; ENGINE is zookeeper or dynamodb; KINDS are the faults that may happen; OUT is a directory for the files
+# of a failed run.
 chaos: ## Break clients, network and servers at random, and judge what the locks did (MINUTES=30 SEED=42 ENGINE=zookeeper OUT=dir)
 	@integration/setup.sh local
 	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(KINDS),-kinds '$(KINDS)') $(if $(OUT),-out $(OUT))

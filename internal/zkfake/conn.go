@@ -173,7 +173,7 @@ func (c *conn) connect(d *jute.Decoder) {
 			e.whenQuorate(func() {
 				id := e.begin(m, timeout)
 				e.commit(&txn{session: id})
-				e.toFollower(m, func() { c.greet(id, timeout) })
+				e.toFollower(m, func() { c.greet(true, id, timeout) })
 			})
 		})
 		return
@@ -182,39 +182,32 @@ func (c *conn) connect(d *jute.Decoder) {
 		former.hangUp()
 	}
 	if string(secret) != string(password(id)) {
-		c.greet(0, 0)
+		c.greet(false, id, timeout)
 		return
 	}
 	if m.stranded != nil && m.stranded.sessions != nil { // a leader asks no other
-		if _, ok := m.stranded.sessions[id]; ok {
-			c.greet(id, timeout)
-		} else {
-			c.greet(0, 0)
-		}
+		_, resumed := m.stranded.sessions[id]
+		c.greet(resumed, id, timeout)
 		return
 	}
 	e.atLeader(m, func() {
 		resumed := e.resume(id, m, timeout)
-		e.toFollower(m, func() {
-			if resumed {
-				c.greet(id, timeout)
-			} else {
-				c.greet(0, 0)
-			}
-		})
+		e.toFollower(m, func() { c.greet(resumed, id, timeout) })
 	})
 }
 
-// greet sends a ConnectResponse: a session, or 0 if that is over.
-func (c *conn) greet(id int64, timeout time.Duration) {
+// greet sends a ConnectResponse: a session, or 0 if it is over.
+func (c *conn) greet(live bool, id int64, timeout time.Duration) {
 	if c.closed {
 		return
 	}
 	secret := make([]byte, 16)
-	if id != 0 {
+	if live {
 		secret = password(id)
 		c.session, c.timeout = id, timeout
 		c.member.conns[id] = c
+	} else {
+		id, timeout = 0, 0
 	}
 	c.send(func(e *jute.Encoder) {
 		e.Int32(0)
@@ -222,7 +215,7 @@ func (c *conn) greet(id int64, timeout time.Duration) {
 		e.Int64(id)
 		e.Bytes(secret)
 	})
-	if id == 0 || c.wire.dismissed {
+	if !live || c.wire.dismissed {
 		c.hangUp()
 	}
 }

@@ -1,6 +1,7 @@
 package zkfake
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"slices"
@@ -27,11 +28,11 @@ type Config struct {
 func (c Config) resolved() Config {
 	none := func() time.Duration { return 0 }
 	c.Members = max(c.Members, 1)
-	c.Tick = or(c.Tick, 2*time.Second)
-	c.Min = or(c.Min, 2*c.Tick)
-	c.Max = or(c.Max, 20*c.Tick)
-	c.SyncLimit = or(c.SyncLimit, 5)
-	c.Containers = or(c.Containers, time.Minute)
+	c.Tick = cmp.Or(c.Tick, 2*time.Second)
+	c.Min = cmp.Or(c.Min, 2*c.Tick)
+	c.Max = cmp.Or(c.Max, 20*c.Tick)
+	c.SyncLimit = cmp.Or(c.SyncLimit, 5)
+	c.Containers = cmp.Or(c.Containers, time.Minute)
 	if c.Latency == nil {
 		c.Latency = none
 	}
@@ -39,13 +40,6 @@ func (c Config) resolved() Config {
 		c.Delay = none
 	}
 	return c
-}
-
-func or[T ~int | ~int64](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 // An Ensemble is some servers. Its methods may be called at the same time.
@@ -165,13 +159,6 @@ func (e *Ensemble) Has(below string, czxid int64) bool {
 		}
 	}
 	return false
-}
-
-// Sessions is how many sessions there are.
-func (e *Ensemble) Sessions() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.sessions)
 }
 
 // Watched reports whether a session watches all its ephemeral znodes.

@@ -63,34 +63,25 @@ func (m *Member) apply(t *txn) {
 	}
 }
 
-// atLeader does something at the leader, and toFollower at a follower what the leader sends to it, both with mu. It is lost with
-// the leader.
-func (e *Ensemble) atLeader(m *Member, do func()) {
-	switch {
-	case m.leads():
-		do()
-	case m.following:
-		m.toLeader.send(e.before(func() bool { return m.following }, do))
-	}
-}
+// atLeader does something at the leader for a follower, and toFollower something at a follower for the leader, both with mu. It is lost
+// with the leader.
+func (e *Ensemble) atLeader(m *Member, do func()) { e.pass(m, m.toLeader, do) }
 
-func (e *Ensemble) toFollower(m *Member, do func()) {
-	switch {
-	case m.leads():
-		do()
-	case m.following:
-		m.fromLeader.send(e.before(func() bool { return m.following }, do))
-	}
-}
+func (e *Ensemble) toFollower(m *Member, do func()) { e.pass(m, m.fromLeader, do) }
 
-// before returns a function that does something unless another member leads by then.
-func (e *Ensemble) before(still func() bool, do func()) func() {
+func (e *Ensemble) pass(m *Member, over *queue, do func()) {
+	if m.leads() {
+		do()
+		return
+	}
 	epoch := e.lastZxid >> 32
-	return func() {
-		e.locked(func() {
-			if e.lead >= 0 && e.lastZxid>>32 == epoch && still() {
-				do()
-			}
+	if m.following {
+		over.send(func() {
+			e.locked(func() {
+				if e.lead >= 0 && e.lastZxid>>32 == epoch && m.following {
+					do()
+				}
+			})
 		})
 	}
 }

@@ -42,16 +42,20 @@ func (e *Ensemble) limit() time.Duration { return time.Duration(e.config.SyncLim
 // quorate reports whether the leader reaches a majority.
 func (e *Ensemble) quorate() bool {
 	l := e.acts()
-	if l == nil {
-		return false
-	}
+	return l != nil && l.hasMajority(func(m *Member) bool {
+		return m.following && !m.stalled && !m.parted && !m.deaf && !m.mute && !l.parted
+	})
+}
+
+// hasMajority reports whether the leader and the other members that count are a majority.
+func (l *Member) hasMajority(counts func(*Member) bool) bool {
 	with := 1
-	for _, m := range e.members {
-		if m != l && m.following && !m.stalled && !m.parted && !m.deaf && !m.mute && !l.parted {
+	for _, m := range l.ensemble.members {
+		if m != l && counts(m) {
 			with++
 		}
 	}
-	return 2*with > len(e.members)
+	return 2*with > len(l.ensemble.members)
 }
 
 // whenQuorate does something at the leader that needs a majority, in the order in which it is asked for.
@@ -79,24 +83,13 @@ func (e *Ensemble) beat() {
 			m.leave()
 		}
 	}
-	if e.leader() == nil || !e.leader().inOffice() {
+	if l := e.leader(); l == nil || !l.hasMajority(func(m *Member) bool { return m.following }) {
 		e.elect()
 	}
 	if l := e.acts(); l != nil {
 		e.ping(l)
 	}
 	e.flush()
-}
-
-// inOffice reports whether a majority may still follow the leader.
-func (l *Member) inOffice() bool {
-	with := 1
-	for _, m := range l.ensemble.members {
-		if m != l && m.following {
-			with++
-		}
-	}
-	return 2*with > len(l.ensemble.members)
 }
 
 // alone reports whether the leader has not heard of a majority for too long.

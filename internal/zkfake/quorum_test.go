@@ -107,24 +107,6 @@ func TestStalledLeader(t *testing.T) {
 	})
 }
 
-// A follower that stood still for too long is given up, and learns later what it has missed.
-func TestStalledFollower(t *testing.T) {
-	inBubble(t, Config{Members: 3, Tick: time.Second}, func(t *testing.T, e *Ensemble) {
-		here := client(t, e, e.Link(), 0)
-		e.Stall(2)
-		time.Sleep(7 * time.Second)
-		create(t, here, "/missed", 0)
-		e.Proceed(2)
-		settled(t, e)
-		if e.Leader() != 0 {
-			t.Error("another leads")
-		}
-		if late := client(t, e, e.Link(), 2); !has(t, late, "/missed") {
-			t.Error("it has not learned what it has missed")
-		}
-	})
-}
-
 // When the leader is killed, another gives all sessions their whole time again.
 func TestKilledLeader(t *testing.T) {
 	inBubble(t, Config{Members: 3, Tick: 500 * time.Millisecond}, func(t *testing.T, e *Ensemble) {
@@ -151,47 +133,6 @@ func TestKilledLeader(t *testing.T) {
 		}
 		e.Start(0)
 		settled(t, e)
-	})
-}
-
-// Without a majority nothing is written; with one again, it is.
-func TestWithoutMajority(t *testing.T) {
-	inBubble(t, Config{Members: 3, Tick: time.Second, SyncLimit: 20}, func(t *testing.T, e *Ensemble) {
-		conn := client(t, e, e.Link(), 0)
-		e.Kill(1)
-		create(t, conn, "/two", 0)
-		e.Kill(2)
-		made := make(chan error, 1)
-		go func() {
-			_, err := conn.Create("/one", nil, 0, zk.WorldACL(zk.PermAll))
-			made <- err
-		}()
-		time.Sleep(2 * time.Second)
-		if len(made) > 0 {
-			t.Errorf("written without a majority: %v", <-made)
-		}
-		e.Start(1)
-		if err := <-made; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Members that have lost their data turn a client away that has seen more, and know no session.
-func TestWipe(t *testing.T) {
-	inBubble(t, Config{Members: 3}, func(t *testing.T, e *Ensemble) {
-		conn := client(t, e, e.Link(), 1)
-		create(t, conn, "/a", zk.FlagEphemeral)
-		session := conn.SessionID()
-		e.Wipe()
-		if ok, err := try(conn, "/b", time.Minute); ok && err == nil || conn.SessionID() != session {
-			t.Error("the client was served")
-		}
-		fresh := client(t, e, e.Link(), 2)
-		if has(t, fresh, "/a") || has(t, fresh, "/b") {
-			t.Error("there is data")
-		}
-		create(t, fresh, "/a", 0)
 	})
 }
 

@@ -1,6 +1,7 @@
 package zkfake
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/jute"
@@ -216,35 +217,23 @@ func (rq *request) look(e *jute.Encoder) code {
 // setWatches sets watches again that a client had on another connection, and tells it at once what has happened since: DataTree.setWatches.
 func (rq *request) setWatches() {
 	c, d := rq.conn, rq.body
-	t, w := c.member.tree, c.member.watches
 	since := d.Int64()
-	for _, path := range jute.List(d, d.String) { // set by reading data
-		switch n, exists := t.znodes[path]; {
-		case !exists:
-			c.tell(event{eventDeleted, path})
-		case n.mzxid > since:
-			c.tell(event{eventData, path})
-		default:
-			add(w.data, path, c)
+	again := func(watching map[string]map[*conn]struct{}, expected bool, changed eventType, zxid func(znode) int64) {
+		for _, path := range jute.List(d, d.String) {
+			switch n, exists := c.member.tree.znodes[path]; {
+			case !exists && expected:
+				c.tell(event{eventDeleted, path})
+			case exists && zxid(n) > since:
+				c.tell(event{changed, path})
+			default:
+				add(watching, path, c)
+			}
 		}
 	}
-	for _, path := range jute.List(d, d.String) { // on znodes that did not exist
-		if _, exists := t.znodes[path]; exists {
-			c.tell(event{eventCreated, path})
-		} else {
-			add(w.data, path, c)
-		}
-	}
-	for _, path := range jute.List(d, d.String) { // on lists of children
-		switch n, exists := t.znodes[path]; {
-		case !exists:
-			c.tell(event{eventDeleted, path})
-		case n.pzxid > since:
-			c.tell(event{eventChildren, path})
-		default:
-			add(w.children, path, c)
-		}
-	}
+	w := c.member.watches
+	again(w.data, true, eventData, func(n znode) int64 { return n.mzxid })
+	again(w.data, false, eventCreated, func(znode) int64 { return math.MaxInt64 }) // on znodes that did not exist
+	again(w.children, true, eventChildren, func(n znode) int64 { return n.pzxid })
 }
 
 // decode reads the operations of a write; nil if they cannot be read.

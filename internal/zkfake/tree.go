@@ -176,25 +176,24 @@ func (t *tree) adopt(path string, change func(*znode)) {
 	t.znodes[path] = n
 }
 
-// try carries out an op and returns what takes it back: a transaction is checked so, op by op.
+// try carries out an op and returns the function that takes it back: a transaction is checked so, op by op.
 func (t *tree) try(o op, zxid, now int64) (undo func()) {
 	parent, name := split(o.path)
-	before, above := t.znodes[o.path], t.znodes[parent]
+	above := t.znodes[parent]
+	before, existed := t.znodes[o.path]
 	t.apply(o, zxid, now)
 	return func() {
-		switch o.kind {
-		case opCreate, opCreate2, opCreateContainer:
-			delete(t.znodes, o.path)
-			t.znodes[parent] = above
-			remove(t.children, parent, name)
-			remove(t.ephemerals, o.owner, o.path)
-		case opDelete:
-			t.znodes[o.path], t.znodes[parent] = before, above
-			add(t.children, parent, name)
-			t.own(before.owner, o.path)
-		case opSetData, opSetACL:
+		remove(t.children, parent, name)
+		remove(t.ephemerals, o.owner, o.path)
+		delete(t.znodes, o.path)
+		if existed {
 			t.znodes[o.path] = before
+			t.own(before.owner, o.path)
 		}
+		if existed && name != "" {
+			add(t.children, parent, name)
+		}
+		t.znodes[parent] = above
 	}
 }
 

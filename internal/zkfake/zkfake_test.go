@@ -1,9 +1,7 @@
 package zkfake
 
 import (
-	"errors"
 	"net"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,111 +113,6 @@ func TestParted(t *testing.T) {
 		time.Sleep(time.Second)
 		if there.State() == zk.StateHasSession && has(t, there, "/there") {
 			t.Error("the session goes on after it has ended")
-		}
-	})
-}
-
-// A follower that has not heard of its leader for too long serves no client, and learns later what it has missed.
-func TestPartedForLong(t *testing.T) {
-	inBubble(t, Config{Members: 3, Tick: time.Second}, func(t *testing.T, e *Ensemble) {
-		link := e.Link()
-		there, here := client(t, e, link, 1), client(t, e, e.Link(), 0)
-		e.Part(1)
-		time.Sleep(7 * time.Second)
-		if there.State() == zk.StateHasSession {
-			t.Error("a follower without a leader still has clients")
-		}
-		if _, err := link.Dial(t.Context(), "tcp", e.Addrs()[1]); err == nil {
-			t.Error("it takes new ones")
-		}
-		create(t, here, "/missed", 0)
-		e.Mend(1)
-		if late := client(t, e, e.Link(), 1); !has(t, late, "/missed") {
-			t.Error("it has not learned what it has missed")
-		}
-	})
-}
-
-// A cut loses nothing: all frames arrive when it is over. A break loses the frames on their way.
-func TestCutAndBreak(t *testing.T) {
-	inBubble(t, Config{Latency: func() time.Duration { return time.Millisecond }}, func(t *testing.T, e *Ensemble) {
-		link := e.Link()
-		conn := client(t, e, link, 0)
-		link.Cut()
-		made := make(chan error, 2)
-		go func() {
-			_, err := conn.Create("/held", nil, 0, zk.WorldACL(zk.PermAll))
-			made <- err
-		}()
-		time.Sleep(time.Second)
-		if len(made) > 0 || !link.IsCut() || len(e.Children("/")) > 0 {
-			t.Error("a request went through a link that is cut")
-		}
-		link.Heal()
-		if err := <-made; err != nil {
-			t.Error(err)
-		}
-		for path, after := range map[string]time.Duration{"/request": time.Millisecond / 2, "/reply": time.Millisecond * 3 / 2} {
-			link := e.Link()
-			conn := client(t, e, link, 0)
-			go func() {
-				_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-				made <- err
-			}()
-			time.Sleep(after)
-			link.Break()
-			if err := <-made; !errors.Is(err, zk.ErrConnectionClosed) {
-				t.Errorf("the %s was lost, and the call got %v", path, err)
-			}
-		}
-		if names := e.Children("/"); !slices.Equal(names, []string{"held", "reply"}) {
-			t.Error(names)
-		}
-	})
-}
-
-// A container goes when it has become empty, and not before.
-func TestContainers(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, e *Ensemble) {
-		conn := client(t, e, e.Link(), 0)
-		for _, path := range []string{"/new", "/used"} {
-			if _, err := conn.CreateContainer(path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		create(t, conn, "/used/child", 0)
-		time.Sleep(2 * time.Minute)
-		if names := e.Children("/"); !slices.Equal(names, []string{"new", "used"}) {
-			t.Error(names)
-		}
-		if err := conn.Delete("/used/child", 0); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Minute)
-		if names := e.Children("/"); !slices.Equal(names, []string{"new"}) {
-			t.Error(names)
-		}
-	})
-}
-
-// A session can be ended at once, and its own client is told of the end of its znodes first.
-func TestExpire(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, e *Ensemble) {
-		conn := client(t, e, e.Link(), 0)
-		create(t, conn, "/mine", zk.FlagEphemeral)
-		if e.Watched(conn.SessionID()) {
-			t.Error("watched by nobody")
-		}
-		_, _, gone, err := conn.GetW("/mine")
-		if err != nil || !e.Watched(conn.SessionID()) {
-			t.Errorf("not watched: %v", err)
-		}
-		e.Expire(conn.SessionID())
-		if ev := <-gone; ev.Type != zk.EventNodeDeleted {
-			t.Errorf("%+v", ev)
-		}
-		if names := e.Children("/"); len(names) > 0 {
-			t.Error(names)
 		}
 	})
 }

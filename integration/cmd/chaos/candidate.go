@@ -23,16 +23,8 @@ type candidate struct {
 	resigns  sync.WaitGroup
 }
 
-// stands reports whether a worker is to stand for election now. Faulty clients do so only if that is their fault.
-func (w *worker) stands() bool {
-	switch w.config.Sabotage {
-	case honest:
-		return len(w.former) == 0 && w.one(12)
-	case leadsOn, givesBack:
-		return true
-	}
-	return false
-}
+// stands reports whether a worker is to stand for election now.
+func (w *worker) stands() bool { return len(w.former) == 0 && w.one(12) }
 
 // stand stands for election, leads some terms, and withdraws.
 func (w *worker) stand() {
@@ -86,9 +78,6 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) error {
 	if c.one(4) {
 		c.resign(h)
 	}
-	if c.config.Sabotage == givesBack {
-		h.giveBack(c.config.Login.Lease)
-	}
 	live := h.keep()
 	h.calls.Wait()
 	if live {
@@ -96,8 +85,12 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) error {
 	} else {
 		h.ends()
 	}
-	led.returned(h.cause(live), h.token, "")
-	if live && c.config.Sabotage != givesBack {
+	var err error
+	if !live {
+		err = holdfast.ErrLost
+	}
+	led.returned(err, h.token, "")
+	if live {
 		c.released(h)
 	}
 	c.standing = c.report.invoke(c.rec)
@@ -108,14 +101,6 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) error {
 		return ctx.Err()
 	}
 	return nil
-}
-
-// cause is the outcome of lead, which was live to the end or not.
-func (h *hold) cause(live bool) error {
-	if live {
-		return nil
-	}
-	return holdfast.ErrLost
 }
 
 // resign resigns a term, soon. Some do not wait for the confirmation.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 	verdicts "github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
@@ -50,7 +50,7 @@ func newSettings(t *testing.T, engine string, length time.Duration) settings {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("history, logs and pictures are in %s", dir)
+			t.Logf("history and logs are in %s", dir)
 			return
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -58,12 +58,12 @@ func newSettings(t *testing.T, engine string, length time.Duration) settings {
 		}
 	})
 	clients := 6
-	if !long {
-		clients = 4 // others test beside it
+	if _, long := os.LookupEnv("HOLDFAST_CHAOS"); !long {
+		clients = 4 // other tests run beside it
 	}
 	return settings{
 		Engine: engine, Seed: newSeed(t), Length: length, Grants: 60, Clients: clients, Workers: 2, Keys: 6,
-		Dir: dir, Progress: t.Output(),
+		Dir: dir,
 	}
 }
 
@@ -88,10 +88,10 @@ func performed(t *testing.T, s settings) *verdict {
 // TestChaos guards everything at once: processes compete for locks on real servers under the faults of a plan, and the
 // history contains no violation. HOLDFAST_CHAOS=30m makes it long, HOLDFAST_SEED repeats a schedule of faults.
 //
-// It is inconclusive if too little happened in the run. Each begins with the scenario of planted.go.
+// It is inconclusive if too little happened in the run.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	for _, engine := range tried() {
+	for _, engine := range engineNames() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel() // each mostly waits
 			verdicts.Begin(t)
@@ -100,30 +100,11 @@ func TestChaos(t *testing.T) {
 			if err := v.err(); err != nil {
 				t.Error(err)
 			}
-			f := v.figures
-			losses, calls := 0, 0
-			for _, n := range f.Losses {
-				losses += n
-			}
-			for _, outcomes := range f.Calls {
-				calls += len(outcomes)
-			}
-			if least := int(s.Length.Seconds()); f.Holds < least || losses < 1 || f.Killed < 1 || f.Paused < 1 || len(f.Faults) < 8 ||
-				f.Refused < 1 || f.WentBack < 1 || calls < 8 || f.Terms < 1 || f.Told < least || f.Shared < 1 || f.Permits < 1 {
-				verdicts.Inconclusive(t, "too little has happened: want %d holds and states told, terms, losses, processes killed and paused, 8 kinds of fault, and writes refused", least)
+			f, least := v.figures, int(s.Length.Seconds())
+			if f.Holds < least || f.Whats[history.Told] < least || len(f.Losses) < 1 || f.Whats[history.Killed] < 1 ||
+				f.Whats[history.Stopped] < 1 || len(f.Faults) < 8 || len(f.Calls) < 8 || f.Terms < 1 || f.Shared < 1 || f.Permits < 1 {
+				verdicts.Inconclusive(t, "too little has happened: want %d holds and states told, terms, losses, processes killed and paused, and 8 kinds of fault", least)
 			}
 		})
 	}
-}
-
-// long says that this is no run of all tests, but one of chaos alone: .ci/run and make test-long have both.
-var _, long = os.LookupEnv("HOLDFAST_CHAOS")
-
-// tried returns the engines that a run tries: with all tests, only one of ZooKeeper and one of DynamoDB. Locks that do not expire are
-// another matter to clients, not to servers, so the simulation suffices.
-func tried() []string {
-	if long {
-		return slices.DeleteFunc(engineNames(), func(name string) bool { return engineOf(name).endless })
-	}
-	return []string{"zookeeper", "dynamodb"}
 }

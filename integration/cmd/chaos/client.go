@@ -32,7 +32,6 @@ type clientConfig struct {
 	Observers int
 	Succeeds  bool // a killed process of this slot, which may have left locks
 	Seed      uint64
-	Sabotage  sabotage
 	Quiet     bool // there are no faults, and holds are long
 	// Reclaims is one of how many calls of Acquire by workers reclaims, besides those for what a killed process may have left.
 	// Default 0: usualReclaims.
@@ -52,9 +51,8 @@ type clientConfig struct {
 //	break-now KEY    break it with BreakNow
 //	break-insistently KEY  break it again and again while the grant is there
 //	bury OWNER       break what is granted to an owner who has ended
-//	take KEY         acquire the lock of a key, write to its registers, and release it
+//	take KEY         acquire the lock of a key, write to its register, and release it
 //	audit KEY        try for all that a key has, in each way that it is used, and for one more
-//	plant KEY        take it, but stop the whole process between the look at the lock and the writes
 type client struct {
 	surroundings
 	config   clientConfig
@@ -67,10 +65,9 @@ type client struct {
 	stop     context.CancelFunc
 	closing  context.Context // ends with the command to close
 	close    context.CancelFunc
-	quits    atomic.Bool                   // it was told to quit
-	shutting atomic.Bool                   // the client is being closed
-	holding  atomic.Int64                  // locks that workers hold
-	kept     atomic.Pointer[holdfast.Lock] // of keepsPermit
+	quits    atomic.Bool  // it was told to quit
+	shutting atomic.Bool  // the client is being closed
+	holding  atomic.Int64 // locks that workers hold
 	linger   atomic.Pointer[linger]
 	tasks    sync.WaitGroup
 }
@@ -217,11 +214,9 @@ func (c *client) obey(line string) error {
 	case "bury":
 		task = c.bury
 	case "take":
-		task = func(key string) error { return c.take(key, false) }
+		task = c.take
 	case "audit":
 		task = c.audit
-	case "plant":
-		task = func(key string) error { return c.take(key, true) }
 	default:
 		return errors.New("unknown command")
 	}
@@ -250,21 +245,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// writeBoth writes a grant's token to both registers of its key. Who shares the key writes to the fenced one alone: the
-// other would go back although nobody is late.
-func (c *client) writeBoth(key string, token uint64, shared bool) {
-	c.report.write(history.Record{What: history.Wrote, Key: key, Token: token, Fenced: true, Mode: history.Mode{Shared: shared}})
-	if !shared {
-		c.report.write(history.Record{What: history.Wrote, Key: key, Token: token})
-	}
-}
-
-// reported is the token of a lock, as this process reports it.
-func (c *client) reported(lock *holdfast.Lock) uint64 {
-	if c.config.Sabotage == constantTokens {
-		return 1
-	}
-	return uint64(lock.Token())
+// write writes a grant's token to the register of its key.
+func (c *client) write(key string, token uint64, shared bool) {
+	c.report.write(history.Record{What: history.Wrote, Key: key, Token: token, Mode: history.Mode{Shared: shared}})
 }
 
 // held records that a lock was held at a moment.

@@ -29,17 +29,11 @@ const (
 //
 // TrustLocalTime stays off: it is safe only while the clocks of all machines agree, and here they are set.
 func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
-	api := described{dynamoserver.At(config.Login.Endpoint).Client(), config.Login.TTL}
-	if config.Sabotage == blindToTTL {
-		api.attribute = ""
-	}
-	client, err := dynamolock.New(ctx, api, &dynamolock.Options{
-		Table:        config.Login.Table,
-		Mode:         config.Login.Mode,
-		Lease:        config.Login.Lease,
-		Poll:         dynamoPoll,
-		TTLAttribute: config.Login.Expiry,
-		Owner:        config.Owner,
+	client, err := dynamolock.New(ctx, dynamoserver.At(config.Login.Endpoint).Client(), &dynamolock.Options{
+		Table: config.Login.Table,
+		Lease: config.Login.Lease,
+		Poll:  dynamoPoll,
+		Owner: config.Owner,
 	})
 	if err != nil {
 		return locker{}, err
@@ -55,17 +49,6 @@ type dynamoStage struct {
 	table  string
 	drop   func(context.Context) error
 	wires  []*wire
-	reaper *reaper // nil: nothing expires
-	mode   dynamolock.Mode
-}
-
-// startClosed is startDynamo for clients whose locks do not expire.
-func startClosed(ctx context.Context, c casting) (stage, error) {
-	s, err := startDynamo(ctx, c)
-	if err == nil {
-		s.(*dynamoStage).mode = dynamolock.FailClosedFenced
-	}
-	return s, err
 }
 
 func startDynamo(ctx context.Context, c casting) (stage, error) {
@@ -92,21 +75,16 @@ func startDynamo(ctx context.Context, c casting) (stage, error) {
 	return s, nil
 }
 
-// dynamoDeck is the faults that are possible always and everywhere.
+// dynamoDeck is the faults that are possible everywhere.
 var dynamoDeck = []nemesis.Kind{
 	nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest,
 	nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
 	nemesis.Throttled, nemesis.Broken,
-	nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.BreakHolder,
+	nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.BreakHolder, nemesis.ClockJump,
 }
 
 func (s *dynamoStage) deck() []nemesis.Kind {
 	deck := slices.Clone(dynamoDeck)
-	if s.reaper == nil {
-		// The successor of an expired item takes its token from a clock. That is days ahead of earlier tokens, but not here,
-		// where items expire within seconds.
-		deck = append(deck, nemesis.ClockJump)
-	}
 	if s.target.Process() {
 		deck = append(deck, nemesis.ServerPaused)
 	}
@@ -115,22 +93,12 @@ func (s *dynamoStage) deck() []nemesis.Kind {
 
 func (s *dynamoStage) servers() int { return 1 }
 
-func (s *dynamoStage) login(slot int) login {
-	l := s.loginBy(s.wires[slot].proxy.URL())
-	if s.reaper != nil && slot%3 == 0 {
-		l.Expiry = ttlAttribute // the others only remove it
-	}
-	return l
-}
+func (s *dynamoStage) login(slot int) login { return s.loginBy(s.wires[slot].proxy.URL()) }
 
 func (s *dynamoStage) direct() login { return s.loginBy(s.target.Endpoint()) }
 
 func (s *dynamoStage) loginBy(endpoint string) login {
-	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease, Mode: s.mode}
-	if s.reaper != nil {
-		l.TTL = ttlAttribute
-	}
-	return l
+	return login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease}
 }
 
 func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
@@ -138,7 +106,7 @@ func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(c
 		resume := func(context.Context) error { return s.target.Resume() }
 		return "server", resume, s.target.Pause()
 	}
-	return s.wires[f.Client].strike(f.Kind, pickOf(f.Pick))
+	return s.wires[f.Client].strike(f)
 }
 
 // healPatience bounds one check whether the servers have recovered.
@@ -176,41 +144,27 @@ func (s *dynamoStage) serves(ctx context.Context, way *dynamodb.Client) error {
 func (s *dynamoStage) stall() time.Duration { return 0 }
 
 // residue reads all items. A released key keeps its item, to preserve its token, with a lease of 1 ms.
-func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, diverged []string, err error) {
-	var items []map[string]types.AttributeValue
+func (s *dynamoStage) residue(ctx context.Context, keys []string) (left []string, err error) {
+	missing := slices.Clone(keys)
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		items = append(items, page.Items...)
-	}
-	return leftItems(items, keys, s.reaper != nil), nil, nil
-}
-
-// leftItems says what is wrong with the items of a table when nobody holds anything. If items expire, some may be missing.
-func leftItems(items []map[string]types.AttributeValue, keys []string, expire bool) (left []string) {
-	missing := slices.Clone(keys)
-	for _, item := range items {
-		key := attribute(item, dynamoserver.DefaultKey)
-		at := slices.Index(missing, key)
-		if at < 0 {
-			left = append(left, fmt.Sprintf("%s: an item whose key is not in the run", key))
-			continue
-		}
-		missing = slices.Delete(missing, at, at+1)
-		if lease := attribute(item, "leaseDurationMs"); lease != "1" {
-			left = append(left, fmt.Sprintf("%s: held by %s with token %s, lease %q ms",
-				key, attribute(item, "owner"), attribute(item, "fencingToken"), lease))
+		for _, item := range page.Items {
+			key := attribute(item, dynamoserver.DefaultKey)
+			missing = slices.DeleteFunc(missing, func(other string) bool { return other == key })
+			if lease := attribute(item, "leaseDurationMs"); lease != "1" {
+				left = append(left, fmt.Sprintf("%s: held by %s with token %s, lease %q ms",
+					key, attribute(item, "owner"), attribute(item, "fencingToken"), lease))
+			}
 		}
 	}
 	for _, key := range missing {
-		if !expire {
-			left = append(left, key+": no item, so the next token need not be greater")
-		}
+		left = append(left, key+": no item, so the next token need not be greater")
 	}
-	return left
+	return left, nil
 }
 
 // attribute is a string or a number of an item, as text.
@@ -226,26 +180,23 @@ func attribute(item map[string]types.AttributeValue, name string) string {
 
 // close saves the server's log for failed runs.
 func (s *dynamoStage) close() {
-	if s.reaper != nil {
-		s.reaper.stop()
-	}
 	for _, w := range s.wires {
-		w.close()
+		w.proxy.Close()
 	}
 	if s.target.Process() {
 		_ = s.target.Resume() // it may have ended on its own
 	}
+	var errs []error
 	if s.drop != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), healPatience)
 		defer cancel()
-		if err := s.drop(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+		errs = append(errs, s.drop(ctx))
 	}
 	if tail := s.target.LogTail(); s.dir != "" && tail != "" {
-		if err := os.WriteFile(filepath.Join(s.dir, "dynamodb.log"), []byte(tail), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+		errs = append(errs, os.WriteFile(filepath.Join(s.dir, "dynamodb.log"), []byte(tail), 0o644))
+	}
+	if err := errors.Join(errs...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 	s.target.Close()
 }

@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -24,11 +23,10 @@ type wire struct {
 
 // trouble is what one fault does to a wire.
 type trouble struct {
-	rule   faulthttp.Rule // what happens to requests; nil: nothing
-	cut    bool           // nothing gets through
-	refuse bool           // new connections are refused
-	drop   bool           // live ones are reset when it begins
-	late   chan struct{}  // closed when it ends, for requests that are then delivered
+	rule faulthttp.Rule // what happens to requests
+	cut  bool           // new connections are refused
+	drop bool           // live connections are reset when it begins
+	late chan struct{}  // closed when it ends, for requests that are then delivered
 }
 
 func newWire(name, upstream string) (*wire, error) {
@@ -39,11 +37,9 @@ func newWire(name, upstream string) (*wire, error) {
 	return &wire{name: name, proxy: proxy}, nil
 }
 
-func (w *wire) close() { w.proxy.Close() }
-
 // strike puts a fault in force, and says what it hits.
-func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(context.Context) error, err error) {
-	t, detail, err := troubleOf(kind, p)
+func (w *wire) strike(f nemesis.Fault) (target string, end func(context.Context) error, err error) {
+	t, err := troubleOf(f.Kind, f.Pick)
 	if err != nil {
 		return "", nil, err
 	}
@@ -56,10 +52,7 @@ func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(contex
 	if t.drop {
 		w.proxy.Drop()
 	}
-	if detail != "" {
-		detail = ": " + detail
-	}
-	return w.name + detail, func(context.Context) error { return w.end(t) }, nil
+	return w.name, func(context.Context) error { return w.end(t) }, nil
 }
 
 // end ends one trouble, at most once.
@@ -78,202 +71,69 @@ func (w *wire) end(t *trouble) error {
 // heal ends all troubles.
 func (w *wire) heal() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range w.troubles {
-		close(t.late)
+	troubles := slices.Clone(w.troubles)
+	w.mu.Unlock()
+	var errs []error
+	for _, t := range troubles {
+		errs = append(errs, w.end(t))
 	}
-	w.troubles = nil
-	return w.applyLocked()
+	return errors.Join(errs...)
 }
 
 // applyLocked sets the proxy to the combination of all troubles.
 func (w *wire) applyLocked() error {
 	var rules []faulthttp.Rule
-	cut, refuse := false, false
+	cut := false
 	for _, t := range w.troubles {
-		if t.rule != nil {
-			rules = append(rules, t.rule)
-		}
-		cut, refuse = cut || t.cut, refuse || t.refuse
+		rules = append(rules, t.rule)
+		cut = cut || t.cut
 	}
 	w.proxy.Transport.SetRule(faulthttp.First(rules...))
 	if cut {
-		w.proxy.Transport.Cut()
-	} else {
-		w.proxy.Transport.Heal()
-	}
-	if refuse {
 		w.proxy.Refuse()
 		return nil
 	}
 	return w.proxy.Accept()
 }
 
-// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
-const slow = dynamoLease / 8
-
-// fade is the time of a heartbeat or two.
-const fade = dynamoLease / 3
-
-// fading is a rule for a network that first delays replies, and then does worse. A holder must not count its lease from the
-// reply to its renewal.
-func fading(first time.Duration, worse faulthttp.Fault) faulthttp.Rule {
-	began := time.Now()
-	return func(faulthttp.Request) faulthttp.Fault {
-		if time.Since(began) < first {
-			return faulthttp.DelayReply(slow)
-		}
-		return worse
-	}
-}
-
-// troubleOf returns the trouble that a fault makes on a wire, and its choices in words.
-func troubleOf(kind nemesis.Kind, p pick) (t *trouble, detail string, err error) {
-	t = &trouble{late: make(chan struct{})}
+// troubleOf returns the trouble that a fault makes on a wire.
+func troubleOf(kind nemesis.Kind, pick uint32) (*trouble, error) {
+	seen := []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[pick/3%3]
+	t := &trouble{late: make(chan struct{})}
 	switch kind {
 	case nemesis.LostReply:
-		t.rule = p.some(faulthttp.LoseReply(p.seen))
-		return t, p.String(), nil
+		t.rule = next(pick, faulthttp.LoseReply(seen))
 	case nemesis.LostRequest:
-		t.rule = p.some(faulthttp.LoseRequest(p.seen))
-		return t, p.String(), nil
+		t.rule = next(pick, faulthttp.LoseRequest(seen))
 	case nemesis.LateRequest:
-		t.rule = p.some(faulthttp.LateUntil(t.late, p.seen))
-		return t, p.String(), nil
+		t.rule = next(pick, faulthttp.LateUntil(t.late, seen))
 	case nemesis.Cut:
-		t.refuse, t.drop, t.cut = true, p.notice, !p.notice
-		return t, map[bool]string{true: "reset", false: "silent"}[p.notice], nil
-	case nemesis.BlackHole:
-		if p.gently {
-			t.rule = fading(fade, faulthttp.LoseRequest(faulthttp.Silence))
-			return t, "fading", nil
-		}
-		t.cut = true
+		t.rule, t.cut, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true, pick%2 == 0
+	case nemesis.BlackHole, nemesis.OneWayOut:
+		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
 	case nemesis.OneWayIn:
 		t.rule = faulthttp.All("", faulthttp.LoseReply(faulthttp.Silence))
-	case nemesis.OneWayOut:
-		if p.gently {
-			t.rule = fading(fade, faulthttp.LoseRequest(faulthttp.Silence))
-			return t, "fading", nil
-		}
-		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
 	case nemesis.HalfOpen:
 		t.rule, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true
 	case nemesis.Stall:
-		if p.gently {
-			t.rule = faulthttp.All("", faulthttp.DelayRequest(slow))
-			return t, "slow", nil
-		}
 		t.rule = faulthttp.All("", faulthttp.StallUntil(t.late))
 	case nemesis.Throttled:
-		t.rule = p.most([]faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[p.which])
+		t.rule = faulthttp.All("", []faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[pick%2])
 	case nemesis.Broken:
-		t.rule = p.most(faulthttp.ServerError())
+		t.rule = faulthttp.All("", faulthttp.ServerError())
 	default:
-		return nil, "", fmt.Errorf("%s: not known here", kind)
+		return nil, fmt.Errorf("%s: not known here", kind)
 	}
-	return t, "", nil
+	return t, nil
 }
 
-// pick is the choices within a fault.
-type pick struct {
-	purpose string // of the requests that are hit; "" is any
-	count   int    // how many of them
-	seen    error  // what the client sees of it
-	notice  bool   // whether connected clients are reset
-	which   int    // of two answers
-	every   bool   // request, or three of four
-	gently  bool   // it delays requests, or does so at first
-}
-
-// The purposes of the requests that write.
-const (
-	aGrant   = "grant"
-	aBeat    = "heartbeat"
-	aRelease = "release"
-)
-
-// picks is how many there are.
-const picks = 4 * 3 * 3 * 2 * 2 * 2 * 2
-
-func pickOf(n uint32) pick {
-	draw := func(of uint32) int {
-		i := n % of
-		n /= of
-		return int(i)
-	}
-	return pick{
-		purpose: []string{"", aGrant, aBeat, aRelease}[draw(4)],
-		count:   1 + draw(3),
-		seen:    []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[draw(3)],
-		notice:  draw(2) == 0,
-		which:   draw(2),
-		every:   draw(2) == 0,
-		gently:  draw(2) == 0,
-	}
-}
-
-func (p pick) String() string {
-	purpose := p.purpose
-	if purpose == "" {
-		purpose = "request"
-	}
-	return fmt.Sprintf("next %d of kind %s, %v", p.count, purpose, p.seen)
-}
-
-// some makes a rule that hits the next few requests.
-func (p pick) some(f faulthttp.Fault) faulthttp.Rule {
-	hits := p.hits()
+// next makes a rule that hits one to three of the next writes.
+func next(pick uint32, f faulthttp.Fault) faulthttp.Rule {
+	var writes atomic.Uint32
 	return func(r faulthttp.Request) faulthttp.Fault {
-		if !hits(purposeOf(r)) {
+		if r.Op != "UpdateItem" || writes.Add(1) > 1+pick%3 {
 			return faulthttp.Pass
 		}
 		return f
 	}
-}
-
-// hits says of one request after the other, by its purpose, whether it is one of the next few.
-func (p pick) hits() func(purpose string) bool {
-	var mu sync.Mutex
-	left := p.count
-	return func(purpose string) bool {
-		if p.purpose != "" && p.purpose != purpose {
-			return false
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if left == 0 {
-			return false
-		}
-		left--
-		return true
-	}
-}
-
-// most makes a rule that hits every request, or all but one in four.
-func (p pick) most(f faulthttp.Fault) faulthttp.Rule {
-	return func(r faulthttp.Request) faulthttp.Fault {
-		if !p.every && r.N%4 == 0 {
-			return faulthttp.Pass
-		}
-		return f
-	}
-}
-
-// purposeOf is the purpose of a lease client's request: one of those above, or the name of its operation.
-func purposeOf(r faulthttp.Request) string {
-	if r.Op != "UpdateItem" {
-		return r.Op
-	}
-	var in struct{ UpdateExpression string }
-	_ = json.Unmarshal(r.Body, &in) // an unreadable request has none of these purposes
-	switch expression := in.UpdateExpression; {
-	case strings.Contains(expression, "#fencingToken = "):
-		return aGrant
-	case strings.Contains(expression, "#holdfastHolders = "): // without a new token: a holder leaves a shared key
-		return aRelease
-	case strings.Contains(expression, "#guid = "):
-		return aBeat
-	}
-	return aRelease
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -91,32 +89,23 @@ func (c *client) jump(d time.Duration) {
 	invoked.returned(nil, 0, "")
 }
 
-// take acquires a lock, looks at it, writes, and releases it. If planted, the process stops itself after the look: fencing
-// exists for the late writes that follow.
-func (c *client) take(key string, planted bool) error {
+// take acquires a lock, looks at it, writes, and releases it.
+func (c *client) take(key string) error {
 	acquire := c.report.invoke(history.Record{Call: history.Acquire, Key: key, Owner: c.config.Owner})
 	lock, err := c.locker.Acquire(c.ctx, key)
 	if err != nil {
 		acquire.returned(err, 0, "")
 		return err
 	}
-	token := c.reported(lock)
+	token := uint64(lock.Token())
 	acquire.returned(nil, token, lock.Owner())
 	at := c.now()
-	if err := lock.Err(); err != nil {
-		return err
-	}
-	c.held(at, key, token)
-	if planted {
-		if err := stopSelf(); err != nil {
-			return err
-		}
-	}
-	c.writeBoth(key, token, false)
 	if err := lock.Err(); err != nil {
 		c.lostBy(err, key, token, false)
 		return nil
 	}
+	c.held(at, key, token)
+	c.write(key, token, false)
 	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
 	defer cancel()
 	release := c.report.invoke(history.Record{Call: history.Release, Key: key, Token: token})
@@ -124,8 +113,8 @@ func (c *client) take(key string, planted bool) error {
 	return nil
 }
 
-// audit tries for as many grants of a key as there can be, and for one more, in each way that the key is used and at last
-// alone. What it is granted it has at the same time.
+// audit tries for as many grants of a key as there can be, and for one more, in each mode of the key and at last in exclusive mode. It
+// holds all grants of a mode together.
 func (c *client) audit(key string) error {
 	for _, mode := range slices.Compact(append(uses(key), exclusive)) {
 		n := max(mode.Limit, 1)
@@ -140,28 +129,18 @@ func (c *client) audit(key string) error {
 				try.returned(err, 0, "")
 				continue
 			}
-			try.returned(nil, c.reported(lock), lock.Owner())
+			try.returned(nil, uint64(lock.Token()), lock.Owner())
 			locks = append(locks, lock)
 		}
 		for _, lock := range locks {
 			if at := c.now(); lock.Err() == nil {
-				c.held(at, key, c.reported(lock))
+				c.held(at, key, uint64(lock.Token()))
 			}
 		}
 		for _, lock := range locks {
-			release := c.report.invoke(history.Record{Call: history.Release, Key: key, Token: c.reported(lock)})
-			release.returned(lock.Release(c.ctx), c.reported(lock), "")
+			release := c.report.invoke(history.Record{Call: history.Release, Key: key, Token: uint64(lock.Token())})
+			release.returned(lock.Release(c.ctx), uint64(lock.Token()), "")
 		}
 	}
-	return nil
-}
-
-// stopSelf stops this process until it gets SIGCONT.
-func stopSelf() error {
-	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-		return err
-	}
-	// The kernel may deliver the signal to another thread first; this thread then stops a moment later, here.
-	time.Sleep(200 * time.Millisecond)
 	return nil
 }

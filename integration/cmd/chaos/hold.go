@@ -46,7 +46,7 @@ func (w *worker) hold(lock *holdfast.Lock) {
 }
 
 func (w *worker) newHold(lock *holdfast.Lock) *hold {
-	return &hold{worker: w, lock: lock, key: lock.Key(), token: w.reported(lock)}
+	return &hold{worker: w, lock: lock, key: lock.Key(), token: uint64(lock.Token())}
 }
 
 // keep checks a lock until it is time to give it back, or returns false if it has ended.
@@ -70,7 +70,7 @@ func (h *hold) keep() bool {
 		switch {
 		case h.one(looks(20, step)):
 			h.write()
-		case h.one(looks(150, step)) && h.config.Sabotage != noHeartbeats:
+		case h.one(looks(150, step)):
 			h.verify()
 		case h.one(looks(100, step)):
 			h.describe()
@@ -107,17 +107,13 @@ func (h *hold) step() time.Duration {
 func looks(n int, step time.Duration) int { return max(1, n*int(lookEvery)/int(step)) }
 
 // dismissed reports whether this is a term that is to end.
-func (h *hold) dismissed() bool {
-	return h.term != nil && h.config.Sabotage != leadsOn && h.term.Err() != nil
-}
+func (h *hold) dismissed() bool { return h.term != nil && h.term.Err() != nil }
 
 // duration is how long to hold the lock, if it lasts. Most holds are short, so that there are many. Some are longer than a
 // lease: only these show whether a lock outlasts its session or item.
 func (h *hold) duration() time.Duration {
 	lease := h.config.Login.Lease
 	switch n := h.random.IntN(40); {
-	case h.config.Sabotage == blindToTTL: // somebody holds the key whenever its item expires
-		return h.between(lease/2, longestHold(lease))
 	case n < 30 && !h.config.Quiet:
 		return h.between(time.Millisecond, lease/60)
 	case n < 39 && !h.config.Quiet:
@@ -147,14 +143,11 @@ func (h *hold) look() bool {
 // and its key is not given back before it returns, so that a term is live if either says so.
 func (h *hold) live() bool {
 	if h.term != nil {
-		if h.config.Sabotage == leadsOn {
-			return true
-		}
 		if h.term.Err() == nil {
 			return !h.outlived()
 		}
 	}
-	return h.lock.Err() == nil || h.config.Sabotage == ignoresLoss
+	return h.lock.Err() == nil
 }
 
 // outlived is true, of a term whose ctx has not ended, if its lock has. Then the ctx must have ended meanwhile: if it has
@@ -186,7 +179,7 @@ func (h *hold) write() {
 	if h.one(3) {
 		time.Sleep(h.between(time.Millisecond, 20*time.Millisecond))
 	}
-	h.writeBoth(h.key, h.token, h.lock.Shared())
+	h.client.write(h.key, h.token, h.lock.Shared())
 }
 
 // verify asks the engine, while the hold continues.
@@ -251,21 +244,5 @@ func (h *hold) giveBack(bound time.Duration) {
 	ctx, cancel := context.WithTimeout(h.ctx, bound)
 	defer cancel()
 	invoked := h.report.invoke(history.Record{Call: history.Release, Key: h.key, Token: h.token})
-	if h.keepsIt() {
-		invoked.returned(nil, h.token, h.lock.Owner())
-		return
-	}
 	invoked.returned(h.lock.Release(ctx), h.token, h.lock.Owner())
-}
-
-// keepsIt reports whether this is a permit that is kept although its release is reported: one that is live at a time.
-func (h *hold) keepsIt() bool {
-	if h.config.Sabotage != keepsPermit || h.key != permitKey || h.lock.Err() != nil {
-		return false
-	}
-	if kept := h.kept.Load(); kept != nil && kept.Err() == nil {
-		return false
-	}
-	h.kept.Store(h.lock)
-	return true
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -17,9 +16,8 @@ import (
 
 // journal is the records of all processes of a run, in memory and perhaps in a file.
 //
-// It also is what the locks protect: for every key a fenced register, which refuses any token lower than the highest of an
-// exclusive lock that it has seen, and one that accepts everything. A write reaches its register when the journal reads the
-// record of it.
+// It also has the registers that the locks protect: the fenced register of a key refuses a token that is lower than the highest token of
+// an exclusive lock that it has seen. A write reaches its register when the journal reads the record of it.
 type journal struct {
 	now     func() int64 // for stamps
 	mu      sync.Mutex
@@ -28,12 +26,9 @@ type journal struct {
 	buffer  *bufio.Writer
 	err     error
 	highest map[string]uint64 // token of an exclusive lock in each fenced register
-	faults  int               // under way
 	grants  int
-	losses  int
 	holding map[holding]bool // granted, and neither lost nor released
 
-	terms    int
 	observed map[observation]bool // those under way; true: the last that was told is that nobody holds the key
 }
 
@@ -69,22 +64,14 @@ func (j *journal) add(rec history.Record) {
 	defer j.mu.Unlock()
 	switch rec.What {
 	case history.Wrote:
-		rec.At, rec.Accepted = j.now(), !rec.Fenced || rec.Token >= j.highest[rec.Key]
-		if rec.Fenced && rec.Accepted && !rec.Mode.Shared {
+		rec.At, rec.Accepted = j.now(), rec.Token >= j.highest[rec.Key]
+		if rec.Accepted && !rec.Mode.Shared {
 			j.highest[rec.Key] = rec.Token
 		}
-	case history.Begin:
-		j.faults++
-	case history.End:
-		j.faults--
 	case history.Lost:
-		j.losses++
 		delete(j.holding, holding{rec.Process, rec.Key, rec.Token})
 	case history.Invoke:
-		switch rec.Call {
-		case history.Lead:
-			j.terms++
-		case history.Observe:
+		if rec.Call == history.Observe {
 			j.observed[observation{rec.Process, rec.Op}] = false
 		}
 	case history.Told:
@@ -118,13 +105,6 @@ func (j *journal) printLocked(rec history.Record) error {
 // note appends a record of the run itself with only a kind and a process.
 func (j *journal) note(what history.What, process string) {
 	j.add(history.Record{At: j.now(), What: what, Process: process})
-}
-
-// summary is the progress of the run.
-func (j *journal) summary() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return fmt.Sprintf("%d grants, %d of them terms, %d lost, %d faults under way", j.grants, j.terms, j.losses, j.faults)
 }
 
 // granted is how many grants there were.

@@ -21,7 +21,7 @@ func TestFencedRegister(t *testing.T) {
 	}{
 		{3, false, true}, {6, true, true}, {5, true, true}, {4, false, true}, {2, true, false}, {3, false, false}, {7, false, true}, {6, true, false},
 	} {
-		j.add(history.Record{What: history.Wrote, Key: "k", Token: c.token, Fenced: true, Mode: history.Mode{Shared: c.shared}})
+		j.add(history.Record{What: history.Wrote, Key: "k", Token: c.token, Mode: history.Mode{Shared: c.shared}})
 		if got := j.all()[len(j.all())-1].Accepted; got != c.accepted {
 			t.Errorf("token %d, shared: %v: accepted: %v", c.token, c.shared, got)
 		}

@@ -1,40 +1,30 @@
-// Chaos lets client processes compete for locks on real servers while a seeded nemesis injects faults. It records everything
-// that the clients do, and then checks the history against the locks' guarantees:
+// Chaos lets client processes compete for locks on real servers while a seeded nemesis injects faults. It records the calls of the
+// clients, and checks the history against the guarantees of a lock:
 //
 //	make chaos
 //	make chaos MINUTES=30 ENGINE=zookeeper SEED=42
 //
 // The same seed gives the same schedule of faults; their exact effect on the clients depends on the machine. The exit status
-// is 1 if anything is wrong. Then the history, the clients' logs and pictures of the violations are kept, and their path is
-// printed.
+// is 1 if anything is wrong. Then the history and the clients' logs are kept, and their path is printed.
 //
 // # Parts
 //
-// A run has four independent parts:
-//
 //   - an engine (engine.go): how clients open it, and its stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
-//   - clients (client.go; worker.go, hold.go and candidate.go are what its workers do, observer.go what its observers do,
-//     errands.go what it does on command): this program again, as child processes that can be paused and killed (process.go,
-//     and client_process.go on their side)
-//   - the journal: what the clients do, and the registers that the locks protect (journal.go)
+//   - clients (client.go; worker.go, hold.go, candidate.go, observer.go and errands.go): this program again, as child processes
+//     that can be paused and killed (process.go, and client_process.go on their side)
+//   - the journal: the records, and the registers that the locks protect (journal.go)
 //   - the plan and the judgement: packages nemesis and history
-//
-// run.go brings them together, perpetrate.go performs the plan, planted.go is a directed scenario that shows why fencing is
-// needed, and verdict.go prints the verdict.
+//   - the run (run.go), which performs the plan (perpetrate.go) and prints the verdict (verdict.go)
 //
 // # Simulation
 //
-// A run takes place in a world (world.go), which is this machine, or a simulation: the same run in virtual time, with no
+// A run takes place in a world (world.go): this machine, or a simulation, which is the same run in virtual time without
 // servers, files or child processes. It is a test, since only tests have virtual time (package testing/synctest):
 //
 //	make sim
 //	make sim ENGINE=dynamodb HOURS=24 SEED=42
 //
-// Its stages are fakes of the engines (simulation_zookeeper_test.go, simulation_dynamodb_test.go; simulation_link_test.go and
-// simulation_line_test.go have the faults of their networks, simulation_cable_test.go one process's end of it), and its processes are goroutines (simulation_process_test.go).
-// simulation_world_test.go performs one run, and simulation_test.go as many as there is time for. All else is what a run on
-// real servers has. So a simulation is as good as the fakes are, which other tests compare with servers; and it performs in a
-// minute what takes hours there.
+// Its stages are fakes of the engines, which other tests compare with servers. It performs in a minute what takes hours on servers.
 package main
 
 import (
@@ -47,6 +37,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -85,15 +76,12 @@ func main() {
 
 // parse reads the command line, and prints its errors.
 func parse(args []string, w io.Writer) (*flags, error) {
-	f := &flags{}
+	f := &flags{settings: settings{Clients: 6, Workers: 2, Keys: 6}}
 	set := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	set.SetOutput(w)
-	engine := set.String("engine", "all", engineUsage())
+	engine := set.String("engine", "all", "the `engine`: "+strings.Join(engineNames(), ", ")+" or all of them in turn")
 	minutes := set.Float64("minutes", 1, "how long the clients run, on each engine")
 	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
-	set.IntVar(&f.Clients, "clients", 6, "client processes")
-	set.IntVar(&f.Workers, "workers", 2, "workers of each client process, on average")
-	set.IntVar(&f.Keys, "keys", 6, "keys to compete for, of which some are shared")
 	set.Func("kinds", "faults that may happen, such as 'link turned, break' (default: all)", func(text string) error {
 		for name := range strings.SplitSeq(text, ",") {
 			f.Kinds = append(f.Kinds, nemesis.Kind(strings.TrimSpace(name)))
@@ -118,12 +106,10 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	switch {
 	case set.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case engineOf(f.engines[0]) == nil:
+	case !slices.Contains(engineNames(), f.engines[0]):
 		err = fmt.Errorf("-engine %q: want %s or all", *engine, strings.Join(engineNames(), ", "))
 	case f.Length <= 0:
 		err = fmt.Errorf("-minutes %v: want more than 0", *minutes)
-	case f.Clients < 1 || f.Workers < 1 || f.Keys < 1:
-		err = errors.New("-clients, -workers and -keys: want at least 1 of each")
 	}
 	if err != nil {
 		fmt.Fprintf(w, "chaos: %v\n", err)
@@ -137,7 +123,8 @@ func (f *flags) run(ctx context.Context, w io.Writer) error {
 	var errs []error
 	for _, engine := range f.engines {
 		s := f.settings
-		s.Engine, s.Progress = engine, w
+		s.Engine = engine
+		fmt.Fprintf(w, "%s, seed %d: %v\n", engine, s.Seed, s.Length)
 		errs = append(errs, f.runOne(ctx, s, w))
 		if ctx.Err() != nil {
 			break

@@ -66,14 +66,5 @@ func (o *observer) told(c *call, info holdfast.Info) {
 			rec.Others = append(rec.Others, history.Holder{Token: uint64(h.Token), Owner: h.Owner, Data: string(h.Data)})
 		}
 	}
-	switch {
-	case o.config.Sabotage == forgetsSharers && len(rec.Others) > 0:
-		next := rec.Others[0]
-		rec.Token, rec.Owner, rec.Data, rec.Others = next.Token, next.Owner, next.Data, rec.Others[1:]
-	case o.config.Sabotage == deafObserver && !info.Held:
-		return
-	case o.config.Sabotage == tellsWaiters && info.Held:
-		rec.Token, rec.Owner = rec.Token+1, o.config.Owner
-	}
 	o.report.write(rec)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,26 +30,72 @@ type process interface {
 	// kill ends the process, and returns when it is gone and all its reports are recorded. It does nothing if the process has
 	// ended.
 	kill()
-	// finish asks the process to end cleanly, by some commands, and kills it if it does not in time.
-	finish(ctx context.Context, patience time.Duration, commands ...string) error
-	// died is an error if the process has ended on its own.
-	died() error
+	// dump logs what the process is waiting for.
+	dump()
+	// ended says what was wrong with the end of a process that has ended, when all its reports are recorded.
+	ended() error
 	// Done is closed when the process has ended.
 	Done() <-chan struct{}
+	// lives is the part that all processes have.
+	lives() *lifecycle
+}
+
+// lifecycle is the state of a process that does not depend on its world.
+type lifecycle struct {
+	title    string
+	journal  *journal
+	expected atomic.Bool // the run ended it
+}
+
+func (l *lifecycle) name() string { return l.title }
+
+func (l *lifecycle) lives() *lifecycle { return l }
+
+// finish asks a process to end cleanly, by some commands, and kills it if it does not in time.
+func finish(ctx context.Context, p process, patience time.Duration, commands ...string) error {
+	p.lives().expected.Store(true)
+	for _, command := range commands {
+		_ = p.tell("%s", command) // it may have ended
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not ended %v after being told to %v", patience, commands))
+	defer cancel()
+	select {
+	case <-p.Done():
+		p.lives().journal.note(history.Exited, p.name())
+		return p.ended()
+	case <-ctx.Done():
+		p.dump()
+		p.kill()
+		return fmt.Errorf("process %s: %w", p.name(), context.Cause(ctx))
+	}
+}
+
+// died is an error if a process has ended on its own.
+func died(p process) error {
+	select {
+	case <-p.Done():
+	default:
+		return nil
+	}
+	if p.lives().expected.Load() {
+		return nil
+	}
+	if err := p.ended(); err != nil {
+		return err
+	}
+	return fmt.Errorf("process %s has ended on its own", p.name())
 }
 
 // childProcess is a process of the operating system.
 type childProcess struct {
 	*child.Process
-	title   string
-	log     string
-	journal *journal
-	heard   chan struct{} // closed when all its reports are in the journal
+	lifecycle
+	log   string
+	heard chan struct{} // closed when all its reports are in the journal
 
-	mu       sync.Mutex
-	paused   bool
-	expected bool // we ended it
-	torn     error
+	mu     sync.Mutex
+	paused bool
+	torn   error // of a truncated last report
 }
 
 // startProcess starts a client process. Its reports go to the journal; its log and its race detector's reports go to the
@@ -62,7 +109,10 @@ func startProcess(dir string, j *journal, config clientConfig) (*childProcess, e
 	if err != nil {
 		return nil, err
 	}
-	p := &childProcess{title: config.Process, log: filepath.Join(dir, "client-"+config.Process+".log"), journal: j, heard: make(chan struct{})}
+	p := &childProcess{
+		lifecycle: lifecycle{title: config.Process, journal: j},
+		log:       filepath.Join(dir, "client-"+config.Process+".log"), heard: make(chan struct{}),
+	}
 	// env replaces itself with the program, so the pid is the program's.
 	p.Process, err = child.Start(
 		p.log, true, "env",
@@ -87,16 +137,12 @@ func (p *childProcess) listen(out io.ReadCloser) {
 	for lines.Scan() {
 		var rec history.Record
 		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
-			p.mu.Lock()
-			p.torn = fmt.Errorf("%q: %w", lines.Text(), err)
-			p.mu.Unlock()
+			p.torn = fmt.Errorf("report %q: %w", lines.Text(), err)
 			return
 		}
 		p.journal.add(rec)
 	}
 }
-
-func (p *childProcess) name() string { return p.title }
 
 func (p *childProcess) tell(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.Stdin, format+"\n", args...)
@@ -134,81 +180,28 @@ func (p *childProcess) kill() {
 		return
 	default:
 	}
-	p.mu.Lock()
-	p.expected, p.paused = true, false
-	p.mu.Unlock()
+	p.expected.Store(true)
 	p.Kill()
 	p.journal.note(history.Killed, p.title)
 	<-p.heard
 }
 
-func (p *childProcess) finish(ctx context.Context, patience time.Duration, commands ...string) error {
-	p.mu.Lock()
-	p.expected = true
-	p.mu.Unlock()
-	_ = p.tell("%s", strings.Join(commands, "\n"))
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var late error
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		late = context.Cause(ctx)
-	case <-timer.C:
-		late = fmt.Errorf("it has not ended %v after being told to %v", patience, commands)
-	}
-	if late != nil {
-		// SIGQUIT makes its log show what it was waiting for.
-		if p.Signal(syscall.SIGQUIT) == nil {
-			select {
-			case <-p.Done():
-			case <-time.After(2 * time.Second):
-			}
+// dump makes the process write its stacks to its log, and end.
+func (p *childProcess) dump() {
+	if p.Signal(syscall.SIGQUIT) == nil {
+		select {
+		case <-p.Done():
+		case <-time.After(2 * time.Second):
 		}
-		p.kill()
-		return fmt.Errorf("process %s: %w; see %s", p.title, late, p.log)
 	}
-	p.journal.note(history.Exited, p.title)
+}
+
+func (p *childProcess) ended() error {
 	<-p.heard
 	p.Stdin.Close()
-	return p.ended()
-}
-
-// ended says what was wrong with the end of a stopped process.
-func (p *childProcess) ended() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.Err().Error() != "exit status 0":
+	if p.Err().Error() != "exit status 0" {
 		tail, _ := os.ReadFile(p.log)
-		return fmt.Errorf("process %s: %w; its log ends:\n%s", p.title, p.Err(), tail[max(0, len(tail)-2000):])
-	case p.torn != nil:
-		return fmt.Errorf("process %s: report %w", p.title, p.torn)
+		return fmt.Errorf("process %s: %w; its log ends:\n%s", p.title, p.Err(), strings.TrimSpace(string(tail[max(0, len(tail)-2000):])))
 	}
-	return nil
-}
-
-func (p *childProcess) died() error {
-	select {
-	case <-p.Done():
-	default:
-		return nil
-	}
-	p.mu.Lock()
-	expected := p.expected
-	p.mu.Unlock()
-	if expected {
-		return nil
-	}
-	<-p.heard
-	if err := p.ended(); err != nil {
-		return err
-	}
-	return fmt.Errorf("process %s has ended on its own", p.title)
-}
-
-// proceed continues a process that has stopped itself.
-func (p *childProcess) proceed() error {
-	p.journal.note(history.Resumed, p.title)
-	return p.Signal(syscall.SIGCONT)
+	return p.torn
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,53 +10,27 @@ import (
 // racePrefix begins the names of the files that the clients' race detectors write.
 const racePrefix = "race-"
 
-// ours begins the names of all functions of this project.
-const ours = "github.com/holdfast-go/holdfast"
+// access matches the stack of an access in a report of the race detector, up to its first function with an import path that has a dot:
+// the first that is not of the standard library.
+var access = regexp.MustCompile(`(?mi)^(?:previous )?(?:atomic )?(?:read|write) at .*\n(?:  [^./\n]+[./(].*\n      .*\n)*?  (\w+\.\w+/\S+)`)
 
-// races returns the data races that client processes have reported, except those between two accesses outside this project:
-// go-zookeeper has some on reconnecting, which clients do here all the time.
-func races(dir string) ([]string, error) {
+// races returns the data races of client processes with an access in this project. go-zookeeper has races of its own on reconnecting,
+// which clients do here all the time.
+func races(dir string) (found []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, racePrefix+"*"))
-	if err != nil {
-		return nil, err
-	}
-	var found []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
 		for report := range strings.SplitSeq(string(text), "==================") {
-			if raceIsOurs(report) {
-				found = append(found, fmt.Sprintf("%s:%s", file, report))
+			for _, match := range access.FindAllStringSubmatch(report, -1) {
+				if strings.HasPrefix(match[1], "github.com/holdfast-go/holdfast") {
+					found = append(found, file+":"+report)
+					break
+				}
 			}
 		}
 	}
-	return found, nil
-}
-
-// accesses matches the stacks of the two accesses of a report.
-var accesses = regexp.MustCompile(`(?mi)^(?:previous )?(?:atomic )?(?:read|write) at .*\n((?: +.*\n)*)`)
-
-// raceIsOurs looks at the first frame of either access that is outside the runtime and the standard library.
-func raceIsOurs(report string) bool {
-	for _, access := range accesses.FindAllStringSubmatch(report, -1) {
-		for line := range strings.Lines(access[1]) {
-			function := strings.TrimSpace(line)
-			if strings.HasPrefix(line, "      ") || isStandard(function) { // that was the place in a file
-				continue
-			}
-			if strings.HasPrefix(function, ours) {
-				return true
-			}
-			break
-		}
-	}
-	return false
-}
-
-// isStandard reports whether a function is of the standard library: its import path has no dot before the first slash.
-func isStandard(function string) bool {
-	first, rest, found := strings.Cut(function, "/")
-	return !found || !strings.Contains(first, ".") || rest == ""
+	return found, err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,19 +13,17 @@ import (
 
 // settings describe a run.
 type settings struct {
-	Engine   string
-	Seed     uint64
-	Length   time.Duration // of the time with clients running, including the calm tail
-	Grants   int           // that there are at least, even if that takes longer on a busy machine
-	Clients  int
-	Workers  int // of each client, on average
-	Keys     int
-	Kinds    []nemesis.Kind // the faults; empty: all that the stage has
-	Quiet    bool           // no faults, and long holds
-	Owners   int            // how many names clients hold locks under: who shares one reclaims from the others; 0: each has its own
-	Sabotage sabotage
-	Dir      string // for history, logs and pictures; it must exist
-	Progress io.Writer
+	Engine  string
+	Seed    uint64
+	Length  time.Duration // of the time with clients running, including the calm tail
+	Grants  int           // that there are at least, even if that takes longer on a busy machine
+	Clients int
+	Workers int // of each client, on average
+	Keys    int
+	Kinds   []nemesis.Kind // the faults; empty: all that the stage has
+	Quiet   bool           // no faults, and long holds
+	Owners  int            // how many names of owners the clients share, and reclaim locks by; 0: each client has its own
+	Dir     string         // for history and logs; it must exist
 }
 
 // startPatience bounds the start of servers.
@@ -48,8 +44,7 @@ type run struct {
 
 	mu       sync.Mutex
 	problems []error
-	diverged []string // how the servers differ from each other
-	passed   int      // planned faults that were skipped
+	passed   int // planned faults that were skipped
 }
 
 // play performs a whole run. It returns an error if the run could not be performed; the verdict has the findings.
@@ -66,7 +61,7 @@ func playIn(ctx context.Context, s settings, w world) (*verdict, error) {
 	if err := errors.Join(err, r.journal.close()); err != nil {
 		return nil, err
 	}
-	return r.judge()
+	return r.judge(), nil
 }
 
 // prepare starts everything that a run needs except the clients.
@@ -120,13 +115,6 @@ func (r *run) perform(ctx context.Context) error {
 	if r.operator, err = r.launch(operator); err != nil {
 		return err
 	}
-	if r.plants {
-		if err := r.planted(ctx); err != nil {
-			return err
-		}
-	}
-	r.say("seed %d: %d client processes with %d workers on average, %d keys, a lease of %v, %v",
-		r.Seed, r.Clients, r.Workers, r.Keys, r.lease, r.Length)
 	for i := range r.Clients {
 		s := &slot{run: r, n: i}
 		if err := s.start(); err != nil {
@@ -184,10 +172,10 @@ func (s *settings) shape(st stage) nemesis.Shape {
 	}
 }
 
-// settle is how long a call may still take after the last fault: everyone in the queue has a turn, a dead holder's lease
+// settle is how long a call may still take after the last fault: each request in the queue has a turn, a dead holder's lease
 // must run out, and a hold may be longer than a lease. If the faults leave a server with which a client cannot continue,
 // all clients may be connected to it and in one queue, where each finds out only when its turn comes. In a quiet run all
-// holds are long, and one may wait for all other clients, of which each waits for the next with some of its keys held.
+// holds are long, and a client may wait for all other clients, which wait for each other with some of their keys held.
 func (r *run) settle() time.Duration {
 	each := r.stage.stall()
 	if r.Quiet {
@@ -196,27 +184,20 @@ func (r *run) settle() time.Duration {
 	return 10*r.lease + 10*time.Second + time.Duration(r.Clients)*each
 }
 
-// finish ends the clients cleanly, and checks what they leave behind.
+// finish ends the clients cleanly, and checks that they leave no grant behind.
 func (r *run) finish(ctx context.Context) error {
 	r.idle(ctx)
-	r.problem(r.sweep(ctx))
-	r.quiet(ctx)
-	r.problem(r.audit(ctx))
+	r.problem(r.inspect(ctx))
 	var ends sync.WaitGroup
 	for _, s := range r.slots {
 		ends.Go(func() { r.problem(s.finish(ctx, r.settle()+closePatience)) })
 	}
 	ends.Wait()
-	r.problem(r.operator.finish(ctx, r.settle()+closePatience, "stop", "close"))
+	r.problem(finish(ctx, r.operator, r.settle()+closePatience, "stop", "close"))
 	asking, cancel := context.WithTimeout(ctx, r.settle())
 	defer cancel()
-	keys := slices.Clone(r.keys)
-	if r.plants {
-		keys = append(keys, plantedKey)
-	}
-	left, diverged, err := r.stage.residue(asking, keys)
+	left, err := r.stage.residue(asking, r.keys)
 	r.problem(err)
-	r.diverged = diverged
 	for _, line := range left {
 		r.problem(fmt.Errorf("left behind: %s", line))
 	}
@@ -240,80 +221,50 @@ func (r *run) idle(ctx context.Context) {
 	ends.Wait()
 }
 
-// quiet returns when all observers were told that nobody holds their key, or should have been.
-func (r *run) quiet(ctx context.Context) {
-	for began, patience := time.Now(), r.patience(); r.journal.behind() > 0 && time.Since(began) < patience && sleep(ctx, 20*time.Millisecond); {
-	}
-	r.journal.note(history.Quiet, "")
-}
-
-// patience is settle, but for those who wait in vain.
-func (r *run) patience() time.Duration {
-	if r.Sabotage == deafObserver || r.Sabotage == keepsPermit {
-		return 2 * r.lease
-	}
-	return r.settle()
-}
-
-// audit makes a fresh client try for all that the keys have, now that all is quiet; the checker knows what it must get.
-func (r *run) audit(ctx context.Context) error {
-	p, err := r.launch(r.config("auditor", "auditor", r.stage.direct(), 0))
-	if err != nil {
-		return err
-	}
-	defer p.kill()
-	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("no try of it has returned"))
-	defer cancel()
-	for _, key := range r.keys {
-		if err := p.tell("audit %s", key); err != nil {
-			return err
-		}
-		if _, err := r.journal.await(ctx, 0, func(rec history.Record) bool {
-			return rec.Process == p.name() && rec.Key == key && rec.What == history.Return
-		}); err != nil {
-			return fmt.Errorf("audit of %s: %w", key, err)
-		}
-	}
-	return p.finish(ctx, r.settle()+closePatience, "stop", "close")
-}
-
-// sweep makes a fresh client acquire and release every key.
-func (r *run) sweep(ctx context.Context) error {
+// inspect has a fresh client acquire and release every key, waits until observers were told that all keys are free, and has the client
+// try for all grants of each key. The judge knows how many it must get.
+func (r *run) inspect(ctx context.Context) error {
 	p, err := r.launch(r.config("fresh", "fresh", r.stage.direct(), 0))
 	if err != nil {
 		return err
 	}
 	defer p.kill()
-	ctx, cancel := context.WithTimeoutCause(ctx, r.patience(), errors.New("a fresh client could not acquire it in time"))
+	errs := []error{r.errands(ctx, p, "take", history.Release)}
+	for began := time.Now(); r.journal.behind() > 0 && time.Since(began) < r.settle() && sleep(ctx, 20*time.Millisecond); {
+	}
+	r.journal.note(history.Quiet, "")
+	errs = append(errs, r.errands(ctx, p, "audit", history.Try), finish(ctx, p, r.settle()+closePatience, "stop", "close"))
+	return errors.Join(errs...)
+}
+
+// errands has a client run a command for each key, and waits for the return of a call of each.
+func (r *run) errands(ctx context.Context, p process, command, call string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("a fresh client waits in vain"))
 	defer cancel()
 	for _, key := range r.keys {
 		from := r.journal.size()
-		if err := p.tell("take %s", key); err != nil {
+		if err := p.tell("%s %s", command, key); err != nil {
 			return err
 		}
 		if _, err := r.journal.await(ctx, from, func(rec history.Record) bool {
-			return rec.Process == p.name() && rec.Key == key && rec.Call == history.Release && rec.Outcome == history.OK
+			return rec.Process == p.name() && rec.Key == key && rec.What == history.Return && rec.Call == call
 		}); err != nil {
-			return fmt.Errorf("key %s, after the run: %w", key, err)
+			return fmt.Errorf("%s %s, after the run: %w", command, key, err)
 		}
 	}
-	return p.finish(ctx, closePatience, "stop", "close")
+	return nil
 }
 
-// watch checks that no process ends on its own, and prints the progress.
+// watch checks that no process ends on its own.
 func (r *run) watch(ctx context.Context, fail context.CancelCauseFunc) {
-	for next := 10 * time.Second; sleep(ctx, 200*time.Millisecond); {
+	for sleep(ctx, 200*time.Millisecond) {
 		for _, s := range r.slots {
 			if err := s.died(); err != nil {
 				fail(err)
 			}
 		}
-		if err := r.operator.died(); err != nil {
+		if err := died(r.operator); err != nil {
 			fail(err)
-		}
-		if past := time.Since(r.began); past >= next {
-			next += 10 * time.Second
-			r.say("%3.0f s: %s", past.Seconds(), r.journal.summary())
 		}
 	}
 }
@@ -335,10 +286,6 @@ func (r *run) killAll() {
 	if r.operator != nil {
 		r.operator.kill()
 	}
-}
-
-func (r *run) say(format string, args ...any) {
-	fmt.Fprintf(r.Progress, r.Engine+": "+format+"\n", args...)
 }
 
 // launch starts a client process.

@@ -16,6 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
+// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
+const slow = dynamoLease / 8
+
+// fade is the time of a heartbeat or two.
+const fade = dynamoLease / 3
+
 // recordLine is the simulated network between one slot and the store. A wire is the same for DynamoDB.
 type recordLine struct {
 	name    string
@@ -153,7 +159,7 @@ func stalled(d time.Duration) *recordTrouble {
 	}}
 }
 
-// fadingLine first delays replies, and then loses requests: see fading.
+// fadingLine first delays replies, and then loses requests. A holder must not count its lease from the reply to its renewal.
 func fadingLine() *recordTrouble {
 	began := time.Now()
 	return &recordTrouble{rule: func(memstore.Op) (memstore.Fault, bool) {
@@ -186,7 +192,7 @@ var (
 	errReset     = errors.New("connection reset")
 )
 
-// recordTroubleOf is what troubleOf is for a wire, for as long as the fault lasts.
+// recordTroubleOf returns the trouble that a fault makes on a line.
 func recordTroubleOf(kind nemesis.Kind, p pick, lasts time.Duration) (t *recordTrouble, detail string, err error) {
 	until := time.Now().Add(lasts)
 	switch kind {
@@ -229,6 +235,68 @@ func recordTroubleOf(kind nemesis.Kind, p pick, lasts time.Duration) (t *recordT
 		return p.mostOps(errServer), "", nil
 	}
 	return nil, "", fmt.Errorf("%s: not known here", kind)
+}
+
+// pick is the choices within a fault.
+type pick struct {
+	purpose string // of the requests that are hit; "" is any
+	count   int    // how many of them
+	seen    error  // what the client sees of it
+	notice  bool   // whether connected clients are reset
+	every   bool   // request, or three of four
+	gently  bool   // it delays requests, or does so at first
+}
+
+// The purposes of the requests that write.
+const (
+	aGrant   = "grant"
+	aBeat    = "heartbeat"
+	aRelease = "release"
+)
+
+// picks is how many there are.
+const picks = 4 * 3 * 3 * 2 * 2 * 2
+
+func pickOf(n uint32) pick {
+	draw := func(of uint32) int {
+		i := n % of
+		n /= of
+		return int(i)
+	}
+	return pick{
+		purpose: []string{"", aGrant, aBeat, aRelease}[draw(4)],
+		count:   1 + draw(3),
+		seen:    []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[draw(3)],
+		notice:  draw(2) == 0,
+		every:   draw(2) == 0,
+		gently:  draw(2) == 0,
+	}
+}
+
+func (p pick) String() string {
+	purpose := p.purpose
+	if purpose == "" {
+		purpose = "request"
+	}
+	return fmt.Sprintf("next %d of kind %s, %v", p.count, purpose, p.seen)
+}
+
+// hits says of one request after the other, by its purpose, whether it is one of the next few.
+func (p pick) hits() func(purpose string) bool {
+	var mu sync.Mutex
+	left := p.count
+	return func(purpose string) bool {
+		if p.purpose != "" && p.purpose != purpose {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if left == 0 {
+			return false
+		}
+		left--
+		return true
+	}
 }
 
 // seenBy is the error that a client sees in place of an answer; nil is silence.

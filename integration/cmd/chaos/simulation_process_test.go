@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/pprof"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
@@ -68,9 +67,8 @@ func (g *gate) open() {
 // When it is killed, all that it does afterwards is neither recorded nor sent. Its goroutines end as they can, some leases
 // later.
 type simulatedProcess struct {
-	title    string
+	lifecycle
 	log      func(format string, args ...any)
-	journal  *journal
 	client   *client
 	cable    cable
 	gate     gate
@@ -78,25 +76,24 @@ type simulatedProcess struct {
 	done     chan struct{}
 	cancel   context.CancelFunc
 
-	mu       sync.Mutex
-	paused   bool
-	over     bool // it was killed, or has ended; nothing is recorded any more
-	expected bool // we ended it
-	err      error
+	mu     sync.Mutex
+	paused bool
+	over   bool // it was killed, or has ended; nothing is recorded any more
+	err    error
 }
 
 // launch starts a simulated process.
 func (s *simulation) launch(config clientConfig) *simulatedProcess {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &simulatedProcess{
-		title: config.Process, log: s.say, journal: s.journal, cable: s.stage.plug(config.Login), cancel: cancel,
+		lifecycle: lifecycle{title: config.Process, journal: s.journal}, log: s.say, cable: s.stage.plug(config.Login), cancel: cancel,
 		commands: make(chan string, 1000), done: make(chan struct{}),
 	}
 	p.client = newClient(ctx, config, surroundings{
 		now: func() int64 { p.gate.pass(); return s.now() },
 		record: func(rec history.Record) {
 			if p.record(rec) {
-				s.confirm(config, rec)
+				s.confirm(rec)
 			}
 		},
 		open: func(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
@@ -110,8 +107,6 @@ func (s *simulation) launch(config clientConfig) *simulatedProcess {
 	s.ends.Go(func() { p.end(p.client.run()) })
 	return p
 }
-
-func (p *simulatedProcess) name() string { return p.title }
 
 func (p *simulatedProcess) Done() <-chan struct{} { return p.done }
 
@@ -196,45 +191,23 @@ func (p *simulatedProcess) kill() {
 	if p.over {
 		return
 	}
-	p.over, p.expected, p.paused = true, true, false
+	p.expected.Store(true)
+	p.over, p.paused = true, false
 	p.cable.sever()
 	p.journal.note(history.Killed, p.title)
 	p.cancel()
 	close(p.done)
-	// Nobody sees any more what is held back, and it has to end.
+	// Its goroutines must not wait for ever.
 	p.client.clock.Resume()
 	p.gate.open()
 }
 
-func (p *simulatedProcess) finish(ctx context.Context, patience time.Duration, commands ...string) error {
-	p.mu.Lock()
-	p.expected = true
-	p.mu.Unlock()
-	for _, command := range commands {
-		_ = p.tell("%s", command) // it may have ended
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var late error
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		late = context.Cause(ctx)
-	case <-timer.C:
-		late = fmt.Errorf("it has not ended %v after being told to %v", patience, commands)
-	}
-	if late != nil {
-		var stacks bytes.Buffer
-		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2) // to a buffer
-		p.log("process %s: %v; all goroutines:\n%s", p.title, late, stacks.String())
-		p.kill()
-		return fmt.Errorf("process %s: %w", p.title, late)
-	}
-	p.journal.note(history.Exited, p.title)
-	return p.ended()
+func (p *simulatedProcess) dump() {
+	var stacks bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2) // to a buffer
+	p.log("process %s is late; all goroutines:\n%s", p.title, stacks.String())
 }
 
-// ended says what was wrong with the end of the process.
 func (p *simulatedProcess) ended() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,22 +215,4 @@ func (p *simulatedProcess) ended() error {
 		return fmt.Errorf("process %s: %w", p.title, p.err)
 	}
 	return nil
-}
-
-func (p *simulatedProcess) died() error {
-	select {
-	case <-p.done:
-	default:
-		return nil
-	}
-	p.mu.Lock()
-	expected := p.expected
-	p.mu.Unlock()
-	if expected {
-		return nil
-	}
-	if err := p.ended(); err != nil {
-		return err
-	}
-	return fmt.Errorf("process %s has ended on its own", p.title)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -91,7 +92,7 @@ func keptDir(t *testing.T, engine string) string {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("histories, logs and pictures are in %s", dir)
+			t.Logf("histories and logs are in %s", dir)
 		} else if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
@@ -167,8 +168,8 @@ func (o *totals) add(v *verdict, took time.Duration, failed bool) (far string) {
 	f := v.figures
 	o.grants += f.Grants
 	o.terms += f.Terms
-	o.kills += f.Killed
-	o.pause += f.Paused
+	o.kills += f.Whats[history.Killed]
+	o.pause += f.Whats[history.Stopped]
 	for _, n := range f.Losses {
 		o.losses += n
 	}

@@ -38,7 +38,7 @@ func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, erro
 		closed: c.Seed%5 == 1,
 		ensemble: zkfake.New(zkfake.Config{
 			Closed:  c.Seed%5 == 1,
-			Members: simulatedMembers, Tick: zooKeeperTick, SyncLimit: 5 + 5*int(c.Seed%2), // see startEnsemble
+			Members: simulatedMembers, Tick: zooKeeperTick, SyncLimit: 5 + 5*int(c.Seed%2), // see startZooKeeper
 			Containers: 10 * zooKeeperLease, Latency: some, Delay: some,
 		}),
 	}
@@ -198,11 +198,11 @@ func (s *simulatedEnsemble) heal(ctx context.Context) error {
 }
 
 // residue looks for children of lock znodes until the sessions of killed processes have ended.
-func (s *simulatedEnsemble) residue(ctx context.Context, _ []string) (left, diverged []string, err error) {
+func (s *simulatedEnsemble) residue(ctx context.Context, _ []string) (left []string, err error) {
 	for began := time.Now(); ; {
 		left = s.nodesBelow()
 		if len(left) == 0 || time.Since(began) > 3*zooKeeperLease || !sleep(ctx, zooKeeperTick) {
-			return left, nil, context.Cause(ctx)
+			return left, context.Cause(ctx)
 		}
 	}
 }

@@ -50,9 +50,6 @@ func (s *slot) start() error {
 	if s.run.Owners > 0 {
 		config.Reclaims = sharedReclaims
 	}
-	if config.Sabotage = s.run.Sabotage; config.Sabotage == keepsPermit && s.n > 0 {
-		config.Sabotage = honest // one permit is enough, and then the others do not wait for ever
-	}
 	p, err := s.run.launch(config)
 	if err != nil {
 		return err
@@ -112,7 +109,7 @@ func (s *slot) quit(ctx context.Context, patience time.Duration) (name string, e
 	if p == nil {
 		return "", nil
 	}
-	return p.name(), p.finish(ctx, patience, "quit")
+	return p.name(), finish(ctx, p, patience, "quit")
 }
 
 func (s *slot) finish(ctx context.Context, patience time.Duration) error {
@@ -121,7 +118,7 @@ func (s *slot) finish(ctx context.Context, patience time.Duration) error {
 		return nil
 	}
 	defer s.forget(p)
-	return p.finish(ctx, patience, "stop", "close")
+	return finish(ctx, p, patience, "stop", "close")
 }
 
 // idle asks the process to end its work, and waits until it has.
@@ -162,7 +159,7 @@ func (s *slot) forget(p process) {
 
 func (s *slot) died() error {
 	if p := s.process(); p != nil {
-		return p.died()
+		return died(p)
 	}
 	return nil
 }

@@ -36,9 +36,9 @@ type stage interface {
 	// stall is how long, after the faults, damaged servers may hold up a client. It affects each client at most once, but
 	// possibly one after another in the same queue.
 	stall() time.Duration
-	// residue reports, after all clients have ended and every key was acquired and released once more, what is wrongly left
-	// in the engine, and how the servers differ from each other (which is their fault): one line each.
-	residue(ctx context.Context, keys []string) (left, diverged []string, err error)
+	// residue reports the grants that are left in the engine after all clients have ended and every key was acquired and
+	// released once more: one line each.
+	residue(ctx context.Context, keys []string) (left []string, err error)
 	// close stops the servers and proxies.
 	close()
 }
@@ -49,9 +49,7 @@ type login struct {
 	Servers  []string `json:"servers,omitempty"`  // of ZooKeeper: host:port
 	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB: a URL
 	Table    string   `json:"table,omitempty"`
-	TTL      string   `json:"ttl,omitempty"`    // of DynamoDB: the attribute for Time to Live, "" if items do not expire
-	Expiry   string   `json:"expiry,omitempty"` // the same, if this client sets it
-	// Mode is an option of clients of DynamoDB.
+	// Mode is an option of simulated clients of DynamoDB.
 	Mode dynamolock.Mode `json:"mode,omitempty"`
 	// Lease is what clients ask for, and how long others wait for a silent holder: the session timeout, or the lease of an
 	// item.

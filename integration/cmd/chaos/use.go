@@ -49,30 +49,12 @@ func option(m history.Mode) []holdfast.Option {
 	return nil
 }
 
-// sharedKeys are those of a run that several hold at a time. Faulty clients have none but those that show their fault, since
-// locks show most faults sooner.
-func (s *settings) sharedKeys() []string {
-	if engineOf(s.Engine).endless {
-		return nil
-	}
-	switch s.Sabotage {
-	case honest:
-		return []string{readKey, permitKey, mixedKey}
-	case hidesSharing:
-		return []string{readKey}
-	case keepsPermit, oneTooMany:
-		return []string{permitKey}
-	case forgetsSharers:
-		return []string{readKey, permitKey}
-	}
-	return nil
-}
-
-// keys are all keys of a run: with few, there are not all kinds of them, but in each run others.
+// keys are all keys of a run. A run with few keys has only some of the shared keys, by its seed.
 func (s *settings) keys() []string {
-	keys := s.sharedKeys()
-	if n := len(keys); n > 0 {
-		first := int(s.Seed % uint64(n))
+	var keys []string
+	if !engineOf(s.Engine).endless {
+		keys = []string{readKey, permitKey, mixedKey}
+		first := int(s.Seed % uint64(len(keys)))
 		keys = slices.Concat(keys[first:], keys[:first])
 	}
 	keys = keys[:min(len(keys), s.Keys-1)]

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -16,9 +15,6 @@ import (
 // historyFile holds the records of a run, one per line.
 const historyFile = "history.jsonl"
 
-// mostPictures is how many violations are drawn at most.
-const mostPictures = 3
-
 // verdict is the result of a run.
 type verdict struct {
 	settings
@@ -26,25 +22,22 @@ type verdict struct {
 	figures    history.Figures
 	violations []history.Violation // found in the history
 	problems   []error             // found elsewhere
-	diverged   []string            // how the servers differ, through no fault of the library
 	passed     int                 // planned faults that were skipped
-	pictures   []string
 }
 
-// turn is for how many halves of a lease a key may be free at most, while somebody waits for it, if nothing else is wrong than
-// what costs nobody a lease: who has been killed may have had it until a lease later, and who waited has to find that out.
+// turn is for how many halves of a lease a key may be free at most while a request waits for it, in a run with only endured faults.
 const turn = 3
 
-// The same, in a time in which nothing is wrong, is a lease by prompt. That begins when nothing has been wrong for some leases, in
-// which delays between tries have grown, and requests are still under way; or for a lease by relief, if only single requests or
-// processes were hit: what these leave is to be given back before a lease is over.
+// While nothing is wrong, a key may be free for a lease by prompt. Such a time begins some leases after a fault, because delays between
+// tries have grown; or a lease by relief after a fault that hit single requests or processes, because their orphans are given back
+// before a lease is over.
 const (
 	prompt   = 2
 	relief   = 4
 	recovery = 4
 )
 
-// lasting are faults that leave what goes with a lease.
+// lasting are faults that leave a grant which ends with its lease.
 var lasting = []string{string(nemesis.LateRequest), string(nemesis.ClientKilled)}
 
 // singly are faults that cost no lease unless the client loses its connection for another reason meanwhile. If it beats as seldom as it
@@ -59,7 +52,7 @@ func (r *run) undisturbed() bool {
 }
 
 // judge checks the whole run.
-func (r *run) judge() (*verdict, error) {
+func (r *run) judge() *verdict {
 	records := r.journal.all()
 	// A fault may hold back a process's request until after the process has
 	// ended.
@@ -75,30 +68,14 @@ func (r *run) judge() (*verdict, error) {
 	if r.steady && r.undisturbed() {
 		rules.Turn = turn * r.lease / 2
 	}
-	v := &verdict{
+	return &verdict{
 		settings:   r.settings,
 		again:      r.again,
 		figures:    history.Count(records),
 		violations: history.Check(records, rules),
 		problems:   r.problems,
-		diverged:   r.diverged,
 		passed:     r.passed,
 	}
-	for i, violation := range v.violations {
-		if i == mostPictures {
-			break
-		}
-		var picture bytes.Buffer
-		if err := history.Picture(&picture, records, rules, violation); err != nil {
-			return nil, err
-		}
-		name := filepath.Join(r.Dir, fmt.Sprintf("violation-%d.html", i+1))
-		if err := os.WriteFile(name, picture.Bytes(), 0o644); err != nil {
-			return nil, err
-		}
-		v.pictures = append(v.pictures, name)
-	}
-	return v, nil
 }
 
 // err is nil if nothing is wrong.
@@ -124,9 +101,6 @@ func (v *verdict) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(&out, "%-11s%d planned faults, for lack of a target or of time\n", "left out", v.passed)
-	for _, line := range v.diverged {
-		fmt.Fprintf(&out, "%-11s%s\n", "diverged", line)
-	}
 	for _, violation := range v.violations {
 		fmt.Fprintf(&out, "VIOLATION  %v\n", violation)
 	}
@@ -138,9 +112,6 @@ func (v *verdict) write(w io.Writer) error {
 	} else {
 		fmt.Fprintf(&out, "verdict    %d violations, %d other problems; the history is %s\n",
 			len(v.violations), len(v.problems), filepath.Join(v.Dir, historyFile))
-		for _, picture := range v.pictures {
-			fmt.Fprintf(&out, "           %s\n", picture)
-		}
 		fmt.Fprintf(&out, "           the same faults again: %s\n", v.again)
 	}
 	_, err := out.WriteTo(w)

@@ -27,7 +27,7 @@ func (w *worker) run() {
 		switch {
 		case w.stands():
 			w.stand()
-		case w.one(10) && w.config.Sabotage == honest:
+		case w.one(10):
 			for _, lock := range w.acquireAll() {
 				w.hold(lock)
 			}
@@ -89,15 +89,7 @@ func (w *worker) acquire() *holdfast.Lock {
 	}
 	modes := uses(rec.Key)
 	rec.Mode = modes[w.random.IntN(len(modes))]
-	switch asked := rec.Mode; {
-	case w.config.Sabotage == oneTooMany && asked.Limit > 0:
-		opts = append(opts, holdfast.WithLimit(asked.Limit+1))
-	case w.config.Sabotage == hidesSharing && w.one(2):
-		rec.Mode = exclusive
-		fallthrough
-	default:
-		opts = append(opts, option(asked)...)
-	}
+	opts = append(opts, option(rec.Mode)...)
 	invoked := w.report.invoke(rec)
 	ask := w.locker.Acquire
 	if rec.Call == history.Try {
@@ -108,7 +100,7 @@ func (w *worker) acquire() *holdfast.Lock {
 		invoked.returned(err, 0, "")
 		return nil
 	}
-	invoked.returned(nil, w.reported(lock), lock.Owner())
+	invoked.returned(nil, uint64(lock.Token()), lock.Owner())
 	return lock
 }
 
@@ -149,7 +141,7 @@ func (w *worker) acquireAll() []*holdfast.Lock {
 		return nil
 	}
 	for _, lock := range locks.All() {
-		invoked[lock.Key()].returned(nil, w.reported(lock), lock.Owner())
+		invoked[lock.Key()].returned(nil, uint64(lock.Token()), lock.Owner())
 	}
 	return locks.All()
 }

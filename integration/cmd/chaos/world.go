@@ -16,7 +16,6 @@ type world struct {
 	history string                                        // the file of the journal; "": none
 	steady  bool                                          // time does not go on while the machine stands still
 	endured []string                                      // the kinds of faults that then cost nobody a lease
-	plants  bool                                          // that the run begins with the scenario of planted.go
 	again   string                                        // the command that performs the same faults
 }
 
@@ -33,7 +32,6 @@ func machine(s settings) world {
 		},
 		now:     history.Now,
 		history: filepath.Join(s.Dir, historyFile),
-		plants:  !engineOf(s.Engine).endless, // it waits for the end of a lease
 		again:   fmt.Sprintf("make chaos ENGINE=%s SEED=%d", s.Engine, s.Seed),
 	}
 }

@@ -22,36 +22,26 @@ const (
 	zooKeeperLease = 10 * zooKeeperTick
 )
 
-// ensembleStage is an ensemble of three, with proxies from each slot to each server, and proxies between the servers unless
-// members leave and join.
+// ensembleStage is an ensemble of three, with proxies from each slot to each server, and proxies between the servers.
 type ensembleStage struct {
 	dir      string
 	holds    func(slot int) bool
 	ensemble *zkserver.Ensemble
 	slots    []*zooKeeperSlot
-	members  bool // leave and join
 }
 
 func startZooKeeper(ctx context.Context, c casting) (stage, error) {
-	return startEnsemble(ctx, c, false)
-}
-
-func startReconfig(ctx context.Context, c casting) (stage, error) { return startEnsemble(ctx, c, true) }
-
-func startEnsemble(ctx context.Context, c casting, members bool) (stage, error) {
 	// The more a follower may fall behind, the longer it serves alone; the less, the sooner it hangs up.
 	limits := []int{5, 10}
 	ensemble, err := zkserver.StartEnsemble(ctx, zkserver.Config{
 		TickTime:  zooKeeperTick,
 		SyncLimit: limits[c.Seed%2],
 		InitLimit: 6, // an election may fail for so long
-
-		Reconfigurable: members,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &ensembleStage{dir: c.Dir, holds: c.Holds, ensemble: ensemble, members: members}
+	s := &ensembleStage{dir: c.Dir, holds: c.Holds, ensemble: ensemble}
 	for n := range c.Slots {
 		slot, err := newZooKeeperSlot(n, ensemble.Addrs())
 		if err != nil {
@@ -64,18 +54,14 @@ func startEnsemble(ctx context.Context, c casting, members bool) (stage, error) 
 }
 
 func (s *ensembleStage) deck() []nemesis.Kind {
-	deck := []nemesis.Kind{
+	return []nemesis.Kind{
 		nemesis.LostReply, nemesis.LostRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut,
 		nemesis.HalfOpen, nemesis.Stall,
-		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
+		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart,
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.ClockJump, nemesis.BreakHolder,
-	}
-	if s.members {
-		return append(deck, nemesis.MemberReplaced, nemesis.MemberReplaced)
-	}
-	return append(deck,
 		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // the faults that a lock on an ensemble most likely handles wrongly
-		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned)
+		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned,
+	}
 }
 
 func (s *ensembleStage) servers() int { return zkserver.EnsembleSize }
@@ -160,9 +146,6 @@ func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
 	}
 	if c := config.Login.Credentials; c != "" {
 		opts.Auth = []zklock.Auth{{Scheme: "digest", Credentials: c}}
-	}
-	if config.Sabotage == noHeartbeats {
-		opts.Heartbeat = -1
 	}
 	client, err := zklock.Dial(ctx, config.Login.Servers, opts)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
@@ -56,20 +55,10 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 			return "", nil, err
 		}
 		return name(i), func(context.Context) error { return servers[i].Resume() }, nil
-	case nemesis.MemberReplaced:
-		i := f.Server % len(servers) // perhaps the leader
-		if err := s.ensemble.Remove(ctx, i); err != nil {
-			return "", nil, err
-		}
-		return name(i), func(ctx context.Context) error { return s.ensemble.Add(ctx, i) }, nil
 	case nemesis.LinkTurned:
 		return s.turn(leader, follower, f)
 	case nemesis.RollingRestart:
-		return "all servers, the leader last", wait(ctx, func(ctx context.Context) error { return s.restartAll(ctx, leader, nil) }), nil
-	case nemesis.LimitsChanged:
-		limits := drawLimits(f)
-		return fmt.Sprintf("all servers, the leader last: tick %s ms, sessions of up to %s ms", limits["tickTime"], limits["maxSessionTimeout"]),
-			wait(ctx, func(ctx context.Context) error { return s.restartAll(ctx, leader, limits) }), nil
+		return "all servers, the leader last", wait(ctx, func(ctx context.Context) error { return s.restartAll(ctx, leader) }), nil
 	}
 	return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 }
@@ -146,15 +135,6 @@ func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, fun
 	}, err
 }
 
-// drawLimits draws settings for a restart: sessions get shorter, or longer again.
-func drawLimits(f nemesis.Fault) map[string]string {
-	ticks := []time.Duration{zooKeeperTick, zooKeeperTick * 3 / 4, zooKeeperTick / 2}
-	return map[string]string{
-		"tickTime":          strconv.FormatInt(ticks[f.Pick%3].Milliseconds(), 10),
-		"maxSessionTimeout": strconv.FormatInt((zooKeeperLease * time.Duration(6+f.Pick/3%5) / 10).Milliseconds(), 10),
-	}
-}
-
 // wait starts a slow step, and returns the function that waits for it.
 func wait(ctx context.Context, f func(context.Context) error) func(context.Context) error {
 	ctx = context.WithoutCancel(ctx)
@@ -173,17 +153,14 @@ func wait(ctx context.Context, f func(context.Context) error) func(context.Conte
 // rejoin ends all partitions between servers.
 func (s *ensembleStage) rejoin(context.Context) error { return s.ensemble.HealAll() }
 
-// restartAll restarts the servers one after another, each when the others serve, with new settings if given.
-func (s *ensembleStage) restartAll(ctx context.Context, leader int, settings map[string]string) error {
+// restartAll restarts the servers one after another, each when the others serve.
+func (s *ensembleStage) restartAll(ctx context.Context, leader int) error {
 	ctx, cancel := context.WithTimeout(ctx, strikePatience)
 	defer cancel()
 	servers := s.ensemble.Servers()
 	for i := range servers {
 		server := servers[(leader+1+i)%len(servers)]
 		server.Stop(ctx)
-		if err := server.Configure(settings); err != nil {
-			return err
-		}
 		if err := server.Start(ctx); err != nil {
 			return err
 		}

@@ -50,7 +50,6 @@ func (t *Target) Env() []string {
 	return []string{
 		"DYNAMODB_ENDPOINT=" + t.endpoint,
 		"HOLDFAST_DYNAMODB=",
-		"DYNAMODB=",
 		"AWS_REGION=" + t.access.region,
 		"AWS_ACCESS_KEY_ID=" + t.access.id,
 		"AWS_SECRET_ACCESS_KEY=" + t.access.secret,

@@ -6,9 +6,8 @@
 //   - Docker: a container of Amazon's DynamoDB Local, or of another image;
 //   - dynalite, a server from npm, as a local process (see package npm).
 //
-// Amazon's DynamoDB Local as a local process is never started unasked, because its licence requires an AWS account. To use
-// it, unpack it and set DYNAMODB=local and DYNAMODB_LOCAL_HOME. Nor is moto, a server from PyPI: it supports what dynalite
-// lacks (transactions, Time to Live, ALL_OLD) but is slower.
+// Moto, a server from PyPI, is started only when HOLDFAST_DYNAMODB names it: it has transactions, Time to Live and ALL_OLD, which
+// dynalite lacks, but it is slower.
 //
 // For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of
 // its own. A missing server is always a failure whose text says how to fix it; no test is skipped. A test asks the [Target]
@@ -26,7 +25,4 @@
 //	HOLDFAST_PYTHON          a Python that has moto[dynamodb,server], for moto
 //	HOLDFAST_DYNAMODB_IMAGE  the container image (default docker.io/amazon/dynamodb-local:latest)
 //	HOLDFAST_DYNAMODB_PORT   its port (default 8000)
-//	DYNAMODB                 "local": run Amazon's DynamoDB Local with the system's Java, from DYNAMODB_LOCAL_HOME
-//	DYNAMODB_LOCAL_HOME      the directory that holds DynamoDBLocal.jar and DynamoDBLocal_lib
-//	JAVA_HOME                the Java for it
 package dynamoserver

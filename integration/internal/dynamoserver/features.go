@@ -3,7 +3,6 @@ package dynamoserver
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -11,16 +10,12 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// features are those that some servers lack.
+// features are the features that some servers lack.
 type features struct {
-	allOld, transactions, timeToLive bool
+	transactions, timeToLive bool
 }
 
-var allFeatures = features{allOld: true, transactions: true, timeToLive: true}
-
-// AllOld reports whether a failed condition returns the item when the request
-// asks for ALL_OLD.
-func (t *Target) AllOld() bool { return t.features.allOld }
+var allFeatures = features{transactions: true, timeToLive: true}
 
 // Transactions reports whether the service supports TransactWriteItems.
 func (t *Target) Transactions() bool { return t.features.transactions }
@@ -41,22 +36,6 @@ func probe(ctx context.Context, t *Target) (f features, err error) {
 		}
 	}()
 	item := map[string]types.AttributeValue{DefaultKey: &types.AttributeValueMemberS{Value: "probe"}}
-	if _, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(table), Item: item}); err != nil {
-		return f, err
-	}
-
-	_, err = c.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName:                           aws.String(table),
-		Item:                                item,
-		ConditionExpression:                 aws.String("attribute_not_exists(" + DefaultKey + ")"),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	var failed *types.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
-		return f, fmt.Errorf("conditional write whose condition fails: %v, want ConditionalCheckFailedException", err)
-	}
-	f.allOld = len(failed.Item) > 0
-
 	_, err = c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Put: &types.Put{TableName: aws.String(table), Item: item}},
 	}})

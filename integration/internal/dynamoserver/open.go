@@ -20,7 +20,6 @@ const (
 	Docker   Source = "docker"   // a container of our own
 	Dynalite Source = "dynalite" // a process of our own, from npm
 	Moto     Source = "moto"     // a process of our own, from HOLDFAST_PYTHON
-	Local    Source = "local"    // a process of our own, from DYNAMODB_LOCAL_HOME
 )
 
 // Target is a DynamoDB service to talk to, wherever it runs. Its methods may be called from any goroutine.
@@ -53,7 +52,7 @@ func At(endpoint string) *Target {
 }
 
 // Open finds or starts a server, and returns when it serves and its features are known. HOLDFAST_DYNAMODB restricts it to one
-// of "docker", "dynalite" and "moto", and DYNAMODB to "local".
+// of "docker", "dynalite" and "moto".
 func Open(ctx context.Context) (*Target, error) {
 	t, err := open(ctx)
 	if err != nil {
@@ -72,21 +71,16 @@ func Open(ctx context.Context) (*Target, error) {
 
 func open(ctx context.Context) (*Target, error) {
 	only := Source(os.Getenv("HOLDFAST_DYNAMODB"))
-	amazons := os.Getenv("DYNAMODB")
 	endpoint := os.Getenv("DYNAMODB_ENDPOINT")
 	switch {
 	case only != "" && only != Docker && only != Dynalite && only != Moto:
 		return nil, fmt.Errorf("HOLDFAST_DYNAMODB=%q: want docker, dynalite, moto or nothing", only)
-	case amazons != "" && amazons != string(Local):
-		return nil, fmt.Errorf("DYNAMODB=%q: want local or nothing", amazons)
 	case only == Docker:
 		return startContainer(ctx)
 	case only == Dynalite:
 		return startDynalite(ctx)
 	case only == Moto:
 		return startMoto(ctx)
-	case amazons != "":
-		return startLocal(ctx)
 	case endpoint != "":
 		return openGiven(ctx, endpoint)
 	}

@@ -45,28 +45,6 @@ func startDynalite(ctx context.Context) (*Target, error) {
 	)
 }
 
-// startLocal starts Amazon's DynamoDB Local from an unpacked distribution.
-func startLocal(ctx context.Context) (*Target, error) {
-	home, err := filepath.Abs(os.Getenv("DYNAMODB_LOCAL_HOME"))
-	if err != nil {
-		return nil, err
-	}
-	jar := filepath.Join(home, "DynamoDBLocal.jar")
-	if _, err := os.Stat(jar); err != nil {
-		return nil, fmt.Errorf("DYNAMODB=local: DYNAMODB_LOCAL_HOME must be the directory into which you unpacked Amazon's "+
-			"DynamoDB Local: %w", err)
-	}
-	java := "java"
-	if jdk := os.Getenv("JAVA_HOME"); jdk != "" {
-		java = filepath.Join(jdk, "bin", "java")
-	}
-	return startProcess(
-		ctx, Local, java,
-		"-Djava.library.path="+filepath.Join(home, "DynamoDBLocal_lib"), "-jar", jar,
-		"-inMemory", "-sharedDb", "-disableTelemetry", "-port",
-	)
-}
-
 // startProcess starts a server as a child, with its port as a further argument, and returns when it serves.
 func startProcess(ctx context.Context, source Source, name string, args ...string) (_ *Target, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)

@@ -133,30 +133,3 @@ func hugeFrame(stream []byte) bool {
 	}
 	return false
 }
-
-func TestCounts(t *testing.T) {
-	t.Parallel()
-	inMemory(t, func(t *testing.T, _ *fakeZK, p *Proxy, connect func() client) {
-		c := connect()
-		c.call(1, OpCreate, "/a")
-		c.call(2, OpGetChildren2, "/a")
-		c.call(-2, OpPing, "")
-		c.call(-1, OpNotification, "") // the fake answers with an event's xid
-		for name, got := range map[string]int{
-			"connect requests": p.Count(ToServer, OpConnect),
-			"creates":          p.Count(ToServer, OpCreate),
-			"create replies":   p.Count(ToClient, OpCreate),
-			"pings":            p.CountKind(ToServer, KindPing),
-			"events":           p.CountKind(ToClient, KindWatchEvent),
-			"replies, halved":  p.CountKind(ToClient, KindReply) / 2,
-		} {
-			if got != 1 {
-				t.Errorf("%s: %d, want 1", name, got)
-			}
-		}
-		p.ResetCounts()
-		if n := p.CountKind(Both, KindReply); n != 0 {
-			t.Errorf("%d replies after the reset", n)
-		}
-	})
-}

@@ -3,33 +3,8 @@ package faultproxy
 import (
 	"io"
 	"net"
-	"strings"
 	"testing"
-	"time"
 )
-
-func TestForwardsBothWaysAndHalfCloses(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]func(string) (*Proxy, error){"bytes": Start, "frames": StartZooKeeper} {
-		p, err := start(serve(t, func(c net.Conn) {
-			all, _ := io.ReadAll(c)
-			_, _ = c.Write(all)
-		}))
-		p = started(t, p, err)
-		c := dial(t, p)
-		// As a length this is far beyond a frame's, so it stays raw.
-		text := strings.Repeat("four-letter words are not frames", 1<<16)
-		go func() {
-			_, _ = io.WriteString(c, text)
-			_ = c.Conn.(*net.TCPConn).CloseWrite()
-		}()
-		got, err := io.ReadAll(c)
-		if err != nil || string(got) != text {
-			t.Fatalf("%s: read %d bytes, %v; want %d", name, len(got), err, len(text))
-		}
-		eventually(t, "the connection is forgotten", func() bool { return p.Conns() == 0 })
-	}
-}
 
 // TestFaults checks for each fault of bytes what becomes of an old and of a new connection, during the fault and after Heal. The
 // server answers each line.
@@ -103,29 +78,5 @@ func TestFaults(t *testing.T) {
 			}
 			dial(t, p).echo("e")
 		})
-	}
-}
-
-// The server does not see that a client dies behind a black hole.
-func TestBlackHoleHidesTheEndOfAStream(t *testing.T) {
-	t.Parallel()
-	for _, linger := range []int{-1, 0} { // FIN, RST
-		ended := make(chan struct{})
-		p := start(t, serve(t, func(c net.Conn) {
-			_, _ = io.Copy(c, c)
-			close(ended)
-		}))
-		c := dial(t, p)
-		c.echo("before")
-		p.BlackHole(ToServer)
-		_ = c.Conn.(*net.TCPConn).SetLinger(linger)
-		_ = c.Close()
-		select {
-		case <-ended:
-			t.Error("the server saw the end")
-		case <-time.After(pause):
-		}
-		heal(t, p)
-		<-ended
 	}
 }

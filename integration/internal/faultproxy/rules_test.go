@@ -2,12 +2,10 @@ package faultproxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // inMemory runs a test in a bubble, with a proxy that is [InMemory]. connect makes a connection with a session.
@@ -114,31 +112,5 @@ func TestRules(t *testing.T) {
 		p.LoseRequest(OpCreate, "")
 		p.Disarm()
 		c2.call(4, OpCreate, "/x")
-	})
-}
-
-// TestBytesInMemory: latency, a black hole and a cut are in memory what they are over TCP, in virtual time.
-func TestBytesInMemory(t *testing.T) {
-	t.Parallel()
-	inMemory(t, func(t *testing.T, z *fakeZK, p *Proxy, connect func() client) {
-		c := connect()
-		p.SetLatency(time.Minute)
-		began := time.Now()
-		c.call(1, OpGetData, "/c")
-		if took := time.Since(began); took != 2*time.Minute {
-			t.Errorf("there and back took %v, want two minutes", took)
-		}
-		p.SetLatency(0)
-		p.BlackHole(Both)
-		c.request(2, OpGetData, "/d")
-		c.silent()
-		z.saw(t, "/d", 0)
-		p.Cut()
-		c.ends(io.EOF)
-		if _, err := p.Dial(t.Context(), "tcp", ""); !errors.Is(err, errRefused) {
-			t.Errorf("Dial: %v, want that it is refused", err)
-		}
-		heal(t, p)
-		connect().call(1, OpGetData, "/e")
 	})
 }

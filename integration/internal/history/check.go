@@ -3,27 +3,26 @@ package history
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"time"
 )
 
-// The rules, as they stand in [Violation].
+// The rules, as they stand in [Violation]. The package documentation explains each.
 const (
-	RuleExclusion    = "exclusion"    // two hold a key that exclude each other, or more than there are permits
-	RuleTokens       = "tokens"       // a token is used twice, or falls
-	RuleEnded        = "ended"        // a lock that had ended was live again
-	RuleCause        = "cause"        // a lock ended for a cause that had not happened
-	RuleFailed       = "failed"       // a call failed without a fault to explain it
-	RuleLinearizable = "linearizable" // no order of the calls explains what they answered
-	RuleTerm         = "term"         // lead ran outside of its term
-	RuleFree         = "free"         // a key, or a permit, that nobody has cannot be had
-	RuleObserve      = "observe"      // an observer was told what was not so, or not told the last state
-	RuleNamed        = "named"        // a refusal named a holder who was none
-	RuleAsk          = "ask"          // a holder was not told that it was asked for its lock, or was told and nobody had asked
-	RuleTurn         = "turn"         // a key stayed free, for which somebody waited
-	RuleSettle       = "settle"       // after the faults, a call did not return in time
-	RuleHistory      = "history"      // the records contradict each other, or show nothing
+	RuleExclusion = "exclusion"
+	RuleVerified  = "verified"
+	RuleTokens    = "tokens"
+	RuleEnded     = "ended"
+	RuleCause     = "cause"
+	RuleFailed    = "failed"
+	RuleTerm      = "term"
+	RuleFree      = "free"
+	RuleObserve   = "observe"
+	RuleAsk       = "ask"
+	RuleTurn      = "turn"
+	RuleSettle    = "settle"
+	RuleHistory   = "history"
 )
 
 // Rules is what a check needs to know about the run.
@@ -35,31 +34,34 @@ type Rules struct {
 	Settle time.Duration
 	// Steady says that the machine of the run never stands still: then a lease does not run out by itself.
 	Steady bool
-	// Endured are the kinds of faults for which no lease runs out on such a machine; Lasting are those of them that leave something
-	// which goes with a lease: a lock whose holder was killed, or a grant that nobody knows of.
+	// Endured are the kinds of faults that cost no lease on such a machine. Lasting are those of them that leave a grant which ends
+	// with its lease: of a killed process, or of a request that arrived late.
 	Endured, Lasting []string
 	// Singly are those of the Endured that may cost a lease together with another fault of the same target.
 	Singly []string
-	// Turn is how long a key may stay free while somebody waits for it, in a run that has no other faults than these. 0 is not
-	// checked.
+	// Turn is how long a key may stay free while a request waits for it, in a run that has only Endured faults. 0 is not checked.
+	//
+	// A grant is in the way of a request until its release was confirmed, or until a lease after its holder was lost or its
+	// process was gone. With Queued, only earlier requests are in the way: those that do not share with the request, and those that
+	// do if there are as many as can hold the key together. Times in which two faults hit requests of the client do not count.
 	Turn time.Duration
-	// Prompt is the same, in any run, for a time in which nothing is wrong, nor has been for as long as Recovery; Relief is that of
-	// Endured faults that are not Lasting. 0 is not checked.
+	// Prompt is the same, in any run, for times in which nothing is wrong, nor has been for as long as Recovery; after Endured faults
+	// that are not Lasting, as long as Relief. 0 is not checked.
 	Prompt, Recovery, Relief time.Duration
-	// Queued says that the engine serves requests in the order of their arrival, which is also that of their tokens.
+	// Queued says that the engine serves requests in the order of their arrival, which is also the order of their tokens.
 	Queued bool
-	// Watched says that the engine shows holders that are gone until somebody has watched them for a lease: who asks for a key later
-	// than they went has a lease more.
+	// Watched says that the engine shows dead holders until a client has watched them for a lease: a request that was invoked after
+	// their death waits a lease longer.
 	Watched bool
-	// Hushed are the kinds of faults in which the engine does not tell clients what they watch for.
+	// Hushed are the kinds of faults in which the engine does not send clients the events that they watch for.
 	Hushed []string
-	// Endless says that grants have no lease: who is cut off from the engine believes in one that was broken or reclaimed until it
-	// hears of that.
+	// Endless says that grants have no lease: a disconnected holder believes in a grant that was broken or reclaimed until it
+	// observes the end.
 	Endless bool
-	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
+	// Late is how long after the end of a process its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
-	// Namesakes says that a holder cannot tell a process that has waited for the end of its lease from one that has reclaimed
-	// its lock, if that has the same owner: of what took its place, it sees only whose it is.
+	// Namesakes says that a holder sees only the owner of its successor. So it cannot tell a process of its owner that waited for the
+	// end of the lease from one that reclaimed the lock.
 	Namesakes bool
 }
 
@@ -79,50 +81,34 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: key %q: %s", v.Rule, v.Key, v.Text)
 }
 
-// Check returns all that is wrong with a history, in the order of when it went wrong. Records may be in any order. The
-// package documentation explains each rule. At most [MostPerRule] violations of a rule are listed; one more says how many
-// were left out.
+// Check returns all violations in a history, ordered by their beginnings. Records may be in any order. At most [MostPerRule] violations of
+// a rule are listed; one more says how many were left out.
 func Check(records []Record, rules Rules) []Violation {
 	if rules.Late == 0 {
 		rules.Late = rules.Lease
 	}
-	f := &findings{counts: map[string]int{}, dirty: map[string]bool{}}
+	f := &findings{counts: map[string]int{}}
 	s := newStory(records, rules, f)
-	s.checkRecords(f)
-	s.checkTokens(f)
-	s.checkEnded(f)
-	s.checkCauses(f)
-	s.checkFailed(f)
-	s.checkExclusion(f)
-	s.checkRefused(f)
-	s.checkLinearizable(f)
-	s.checkTerms(f)
-	s.checkCloses(f)
-	s.checkFree(f)
-	s.checkObservers(f)
-	s.checkNamed(f)
-	s.checkAsks(f)
-	s.checkTurns(f)
-	s.checkSettle(f)
+	for _, check := range []func(*findings){
+		s.checkRecords, s.checkTokens, s.checkEnded, s.checkCauses, s.checkFailed, s.checkExclusion, s.checkVerified, s.checkRefused,
+		s.checkTerms, s.checkCloses, s.checkFree, s.checkObservers, s.checkAsks, s.checkTurns, s.checkSettle,
+	} {
+		check(f)
+	}
 	return f.sorted()
 }
 
-// MostPerRule is how many violations of one rule are worth reading.
+// MostPerRule is how many violations of one rule are listed.
 const MostPerRule = 20
 
 type findings struct {
 	list   []Violation
-	counts map[string]int  // by rule; nil if nobody asks
-	dirty  map[string]bool // keys of which a rule about grants has been broken
+	counts map[string]int // by rule; nil if the violations are not wanted
 }
 
 func (f *findings) add(v Violation) {
 	if f.counts == nil {
 		return
-	}
-	switch v.Rule {
-	case RuleExclusion, RuleTokens, RuleEnded:
-		f.dirty[v.Key] = true
 	}
 	if f.counts[v.Rule]++; f.counts[v.Rule] <= MostPerRule {
 		f.list = append(f.list, v)
@@ -133,15 +119,9 @@ func (f *findings) sorted() []Violation {
 	slices.SortStableFunc(f.list, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
-	var last int64 = math.MinInt64
-	for _, v := range f.list {
-		last = max(last, v.From)
-	}
-	for _, rule := range []string{
-		RuleExclusion, RuleTokens, RuleEnded, RuleCause, RuleFailed, RuleLinearizable, RuleTerm, RuleFree, RuleObserve,
-		RuleNamed, RuleAsk, RuleTurn, RuleSettle, RuleHistory,
-	} {
+	for _, rule := range slices.Sorted(maps.Keys(f.counts)) {
 		if n := f.counts[rule] - MostPerRule; n > 0 {
+			last := f.list[len(f.list)-1].From
 			f.list = append(f.list, Violation{Rule: rule, From: last, To: last, Text: fmt.Sprintf("and %d more", n)})
 		}
 	}

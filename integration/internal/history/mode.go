@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Mode is how a lock is held. The zero Mode is that of a lock which excludes all others.
+// Mode is how a lock is held. The zero Mode excludes all others.
 type Mode struct {
 	Shared bool `json:"shared,omitempty"` // together with others that are shared, with the same limit
 	Limit  int  `json:"limit,omitempty"`  // at most so many at a time; 0: no limit
@@ -14,7 +14,7 @@ type Mode struct {
 // excludes reports whether grants of the two modes must not overlap.
 func (m Mode) excludes(other Mode) bool { return !m.Shared || m != other }
 
-// room is how many may have a key at a time.
+// room is how many grants of the mode may overlap.
 func (m Mode) room() int {
 	switch {
 	case !m.Shared:
@@ -36,20 +36,13 @@ func (m Mode) String() string {
 	return ""
 }
 
-// topOf returns, of one grant for each mode, the one with the highest token of those that exclude a mode; nil if none does.
-func topOf(byMode map[Mode]*grant, mode Mode) *grant {
-	var top *grant
-	for m, g := range byMode {
-		if m.excludes(mode) && (top == nil || g.token > top.token) {
-			top = g
+// above returns the highest token of the modes that exclude a mode, or 0.
+func above(tops map[Mode]uint64, mode Mode) uint64 {
+	highest := uint64(0)
+	for m, token := range tops {
+		if m.excludes(mode) {
+			highest = max(highest, token)
 		}
 	}
-	return top
-}
-
-// raise keeps the grant with the highest token for each mode.
-func raise(byMode map[Mode]*grant, g *grant) {
-	if top := byMode[g.mode]; top == nil || g.token > top.token {
-		byMode[g.mode] = g
-	}
+	return highest
 }

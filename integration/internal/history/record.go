@@ -9,14 +9,14 @@ const (
 	Return What = "return"
 	Held   What = "held"  // At was taken, and then Err was nil; in a term, Err of the lock or of the ctx of lead
 	Lost   What = "lost"  // At was taken after Err had ceased to be nil, without a release
-	Told   What = "told"  // Observe told who holds the key, or, if Token is 0, that nobody does; Op is that of the call, Token is of the oldest grant
-	Asked  What = "asked" // At was taken after somebody was seen to have asked for the lock
-	Idle   What = "idle"  // nothing is under way any more but observations; there are no new calls
+	Told   What = "told"  // Observe told the holders of the key, or, if Token is 0, that it is free; Op is that of the call, Token of the oldest grant
+	Asked  What = "asked" // At was taken after the holder was told that its lock is asked for
+	Idle   What = "idle"  // only observations are under way; there are no new calls
 )
 
 // Records of the process that runs all others.
 const (
-	Wrote   What = "wrote"   // a client's write has reached a register; At is when
+	Wrote   What = "wrote"   // a client's write has reached the fenced register of its key; At is when
 	Begin   What = "begin"   // a fault begins; At is taken before
 	End     What = "end"     // it has ended; At is taken after
 	Started What = "started" // a process
@@ -25,7 +25,7 @@ const (
 	Killed  What = "killed"  // At is taken after the process was gone
 	Exited  What = "exited"  // on its own, cleanly
 	Calm    What = "calm"    // all faults are over; there are no new ones
-	Quiet   What = "quiet"   // nobody acquires or holds anything any more, and whoever observes has had time to hear of it
+	Quiet   What = "quiet"   // no client acquires or holds a key any more, and observers have had time to be told of it
 )
 
 // The calls of a client.
@@ -41,7 +41,7 @@ const (
 	Observe = "observe"
 	Ask     = "ask"      // Token is that of the grant whose holder is asked
 	SetData = "set data" // Data is what is set, another each time
-	Close   = "close"    // of the client, with all that it has and is about to do
+	Close   = "close"    // of the client, with all its locks and calls
 )
 
 // ByClose is the Cause of a lock that ended because its client was closed.
@@ -49,10 +49,10 @@ const ByClose = "closed"
 
 // Outcomes of a call.
 const (
-	OK      = "ok"      // granted, verified, released, broken, resigned, asked, set; of Close, that nothing is left; of Lead, that the lock was live to the end
-	Refused = "refused" // of Acquire and Try: somebody has it (ErrHeld)
+	OK      = "ok"      // granted, verified, released, broken, resigned, asked, set; of Close, that all locks were released; of Lead, that the lock was live to the end
+	Refused = "refused" // of Acquire and Try: the key is held (ErrHeld)
 	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
-	Pending = "pending" // of Release and Resign: it goes on in the background; of Close: what is left goes with its lease
+	Pending = "pending" // of Release and Resign: it goes on in the background; of Close: the rest ends with its lease
 	GaveUp  = "gave up" // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
 	Closed  = "closed"  // the client was closed
 	Failed  = "failed"  // anything else, see Note
@@ -76,24 +76,21 @@ type Record struct {
 	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
 	All     bool   `json:"all,omitempty"`     // of the same: with other keys, of which it may have some while it waits for the next
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds; of Invoke of close, how long its ctx lasts
-	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, of Told, and of whom Named names
+	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, of Told, and of the holder that Named names
 	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative
 
-	// Of Told: the data of the oldest grant, and who shares the key with it, in the order that was told. Data is of Invoke of set
-	// data, too.
+	// Of Told: the data of the oldest grant, and the other holders, in the order that was told. Data is of Invoke of set data, too.
 	Data   string   `json:"data,omitempty"`
 	Others []Holder `json:"others,omitempty"`
 
-	// Of Return of acquire and try: who has the key, as the error says.
+	// Of Return of acquire and try: the holder that the error names.
 	Named *Holder `json:"named,omitempty"`
 
-	// Of Lost, and of Return of release that found the lock gone: what outcome.End calls it, such as "session_expired",
+	// Of Lost, and of Return of release that found the lock gone: the name that outcome.End gives, such as "session_expired",
 	// or ByClose.
 	Cause string `json:"cause,omitempty"`
 
-	// Of Wrote. A fenced register takes no value with a token lower than the highest of a lock that excludes all others
-	// which it has seen.
-	Fenced   bool `json:"fenced,omitempty"`
+	// Of Wrote. The fenced register of a key refuses a token that is lower than the highest token of an exclusive lock that it has seen.
 	Accepted bool `json:"accepted,omitempty"`
 
 	// Of Begin and End. N is the same for both.
@@ -104,7 +101,7 @@ type Record struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Holder is one of those who share a key.
+// Holder is a holder of a key.
 type Holder struct {
 	Token uint64 `json:"token"`
 	Owner string `json:"owner,omitempty"`

@@ -1,5 +1,7 @@
 package history
 
+import "fmt"
+
 // checkRecords finds records that contradict each other: a badly recorded history proves nothing. Records about one grant
 // were checked when the story was built.
 func (s *story) checkRecords(f *findings) {
@@ -45,5 +47,19 @@ func (s *story) checkCalls(f *findings) {
 		case c.invoke.acquires() && c.ret.Outcome == OK && c.ret.Token == 0:
 			f.add(s.malformed(c.ret, "operation %d was granted without a token", c.ret.Op))
 		}
+	}
+}
+
+// checkFailed demands that calls end in a documented way.
+func (s *story) checkFailed(f *findings) {
+	for _, c := range s.calls {
+		if c.invoke == nil || c.outcome() != Failed {
+			continue
+		}
+		f.add(Violation{
+			Rule: RuleFailed, Key: c.invoke.Key, From: c.invoke.At, To: c.ret.At,
+			Text: fmt.Sprintf("process %q: %s, invoked at %s, failed at %s without a reason: %s",
+				c.invoke.Process, c.invoke.Call, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
+		})
 	}
 }

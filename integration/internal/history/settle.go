@@ -33,15 +33,14 @@ func (s *story) checkSettle(f *findings) {
 	}
 }
 
-// checkCloses demands that a client that is closed is so, in time, and has no lock then, and leads no more; and that nothing which is
-// bound to a lock outlasts it.
+// checkCloses demands that Close returns in time, and after lead; and that no setting of data outlasts its lock.
 func (s *story) checkCloses(f *findings) {
 	for process, c := range s.closes {
 		till, how, over := s.through(c)
 		if !over {
 			continue
 		}
-		// A lead may take a lease, the last release another, and, on DynamoDB, what acquisitions that were given up have left two.
+		// A lead may take a lease, the last release another, and, on DynamoDB, the orphans of abandoned acquisitions two.
 		most := 4*s.rules.Lease + closeGrace
 		if c.invoke.TTL > 0 {
 			most = min(most, time.Duration(c.invoke.TTL)+closeGrace)
@@ -88,10 +87,10 @@ func (s *story) checkSettings(g *grant, f *findings) {
 	}
 }
 
-// closeGrace is what a Close may take beyond its leases, or beyond the time that its ctx gives it.
+// closeGrace is the time that Close may take beyond its leases or beyond its ctx.
 const closeGrace = 2 * time.Second
 
-// addClose is for a client that is closed: what it had has ended for its holder when that returns.
+// addClose notes that the locks of a client have ended for their holder when its Close returns.
 func (s *story) addClose(c *call) {
 	s.closes[c.invoke.Process] = c
 	if c.ret == nil {

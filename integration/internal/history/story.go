@@ -19,7 +19,7 @@ type story struct {
 	calls      []*call  // in the order of their first records
 	grants     map[grantID]*grant
 	keys       map[string][]*grant // in order of their tokens
-	writes     []*Record           // of both registers
+	writes     []*Record           // of the fenced registers
 	gone       map[string]int64    // when processes were killed or had exited
 	calm       int64               // never, if there is no such record
 	quiet      int64               // the same
@@ -162,7 +162,7 @@ func (s *story) addGrants(f *findings) {
 	}
 }
 
-// addLook processes what a process saw when it looked at its lock.
+// addLook processes a look of a holder at its lock, and the states that observers were told.
 func (s *story) addLook(r *Record, f *findings) {
 	if r.What == Told {
 		s.addTold(r, f)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// checkTurns demands that no request waits for longer than Turn while nothing is in its way, and the engine would tell its client; and,
-// when nothing is wrong, for no longer than Prompt.
+// checkTurns demands that no request waits for longer than Turn while nothing is in its way and the engine sends events; and, while
+// nothing is wrong, for no longer than Prompt.
 func (s *story) checkTurns(f *findings) {
 	if s.rules.Turn == 0 && s.rules.Prompt == 0 {
 		return
@@ -45,11 +45,11 @@ func (s *story) checkTurns(f *findings) {
 type waiter struct {
 	*call
 	others []*call  // all requests for its key, itself included
-	had    []period // when any request may have the key
+	had    []period // when a request may have the key
 	period
 }
 
-// waits is when a request waits. A request that came while the engine showed dead holders has a lease more.
+// waits is when a request waits. A request that was invoked while the engine showed dead holders has a lease more.
 func (s *story) waits(c *call, left []period) period {
 	p := period{c.invoke.At, s.end}
 	if c.ret != nil {
@@ -63,8 +63,8 @@ func (s *story) waits(c *call, left []period) period {
 	return p
 }
 
-// checkTurn demands that a waiter does not wait for too long within a period while nothing is in its way, but for times in which faults
-// beset its client.
+// checkTurn demands that a waiter does not wait for too long within a period while nothing is in its way. Times in which several faults
+// hit its requests do not count.
 func (s *story) checkTurn(f *findings, w *waiter, within period, most int64) {
 	if within.till-within.from <= most {
 		return
@@ -89,8 +89,8 @@ func (s *story) checkTurn(f *findings, w *waiter, within period, most int64) {
 	}
 }
 
-// ahead returns when other requests may have been in the way of a waiter in a queue: each earlier one that does not share with it, and
-// as many earlier ones that do as can hold the key together. The waiter stands in the queue from lined on.
+// ahead returns when other requests may have been in the way of a waiter in a queue: each earlier request that does not share with it, and
+// as many earlier requests that share as can hold the key together. The waiter stands in the queue from lined on.
 func (s *story) ahead(w *waiter, lined int64) []period {
 	var all, mates []period
 	for _, other := range w.others {
@@ -133,8 +133,8 @@ func overlaps(some []period, n int) (all []period) {
 	return all
 }
 
-// leaves is when the queue has no node of a request any more. A client that gives up deletes its node within a moment; a dead client's
-// nodes go with its session.
+// leaves is when the queue has no node of a request any more. A client that gives up deletes its node within a moment. The nodes of a dead
+// client end with its session.
 func (s *story) leaves(c *call) int64 {
 	if c.granted() {
 		return s.over(s.grants[grantID{c.ret.Process, c.invoke.Key, c.ret.Token}])
@@ -152,7 +152,7 @@ func (s *story) leaves(c *call) int64 {
 	return till
 }
 
-// troubled is when something was wrong, or had been not long before: in the order of time.
+// troubled is when a fault was under way, or had ended not long before: in the order of time.
 func (s *story) troubled() (all []period) {
 	for _, fault := range s.faults {
 		till, rest := fault.till, s.rules.Recovery
@@ -168,7 +168,7 @@ func (s *story) troubled() (all []period) {
 	return all
 }
 
-// without is what is left of a period.
+// without returns the parts of a period that are outside of all others, which are in the order of their beginnings.
 func without(p period, others []period) (left []period) {
 	for _, other := range others {
 		if other.from > p.from {
@@ -188,7 +188,7 @@ func inOrder(all []period) {
 	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 }
 
-// had returns when somebody may have had a key, or nobody could be expected to get it: in the order of their beginnings.
+// had returns when a client may have had a key, or no client could learn that it is free: in the order of their beginnings.
 func (s *story) had(key string) (all []period) {
 	for _, g := range s.keys[key] {
 		all = append(all, period{g.ret, s.over(g)})
@@ -197,7 +197,7 @@ func (s *story) had(key string) (all []period) {
 		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() {
 			continue
 		}
-		if c.ret != nil && !c.granted() && s.unconfirmed(c.invoke.Process) { // Close did not give back what it has left
+		if c.ret != nil && !c.granted() && s.unconfirmed(c.invoke.Process) { // Close did not give its orphan back
 			all = append(all, period{c.ret.At, c.ret.At + 2*int64(s.rules.Lease)})
 		}
 		if late, ok := s.unattended(c); ok {
@@ -211,9 +211,9 @@ func (s *story) had(key string) (all []period) {
 		switch {
 		case c.granted():
 			till = c.ret.At
-		case c.ret != nil: // what it has taken in vain is given back by then, or goes with its lease
+		case c.ret != nil: // its orphan is given back by then, or ends with its lease
 			till = c.ret.At + int64(s.rules.Lease)
-		case ok: // it may have been granted by then
+		case ok: // it may have been granted before its process was gone
 			till = gone + int64(s.rules.Lease)
 		}
 		if !c.invoke.All {
@@ -232,8 +232,8 @@ func (s *story) had(key string) (all []period) {
 	return all
 }
 
-// unattended is when the engine may show a grant that nobody knows of and nobody gives back: a fault had held back a request of a call
-// that is over, and its process was gone when that arrived, or soon after.
+// unattended is when the engine may show an orphan that no client gives back: a fault held back a request of a call that is over, and its
+// process was gone when the request arrived, or soon after.
 func (s *story) unattended(c *call) (p period, ok bool) {
 	gone, dead := s.gone[c.invoke.Process]
 	if !dead || c.ret == nil {
@@ -248,15 +248,13 @@ func (s *story) unattended(c *call) (p period, ok bool) {
 	return p, ok
 }
 
-// unconfirmed reports whether the client of a process was closed, and not all that it had was given back.
+// unconfirmed reports whether the client of a process was closed without confirmation that all its grants ended.
 func (s *story) unconfirmed(process string) bool {
 	c := s.closes[process]
 	return c != nil && c.outcome() != OK
 }
 
-func (s *story) hushed(begin *Record) bool { return slices.Contains(s.rules.Hushed, begin.Fault) }
-
-// over is when a grant was over for the engine, too, or never. What ends by time ends later there, by a lease at most.
+// over is when a grant had ended in the engine, or never. A lease ends later there than for its holder, by a lease at most.
 func (s *story) over(g *grant) int64 {
 	over, lease := int64(never), int64(s.rules.Lease)
 	if g.released != nil && g.released.ret != nil {
@@ -275,8 +273,8 @@ func (s *story) over(g *grant) int64 {
 	return over
 }
 
-// left returns when the engine may show holders of a key of whom only those who watch it for a lease can tell that they are gone:
-// until somebody has had it alone who asked later.
+// left returns when the engine may show dead holders of a key, which a client must watch for a lease: until an exclusive lock was granted
+// that was asked for later.
 func (s *story) left(key string) (all []period) {
 	if !s.rules.Watched {
 		return nil
@@ -312,15 +310,15 @@ func (s *story) left(key string) (all []period) {
 		if c.ret != nil {
 			from, ok = c.ret.At, s.unconfirmed(c.invoke.Process)
 		}
-		if ok { // its request may have been carried out later
+		if ok { // its request may be carried out later
 			add(from, never, func(next *grant) bool { return next.invoke > from+int64(s.rules.Late) })
 		}
 	}
 	return all
 }
 
-// beset returns when more than one fault was under way that was meant for single requests of a process. However little such faults may cost,
-// one after the other may hit whatever its client tries. Only those of DynamoDB's runs name a client so.
+// beset returns when more than one fault of single requests of a process was under way: together they may hit each retry of its client.
+// Only the faults of DynamoDB's runs name a client so.
 func (s *story) beset(process string) (all []period) {
 	client, _, _ := strings.Cut(process, ".")
 	var hits []period
@@ -330,7 +328,7 @@ func (s *story) beset(process string) (all []period) {
 		}
 	}
 	inOrder(hits)
-	hit := int64(math.MinInt64) // until then, by one of those before
+	hit := int64(math.MinInt64) // the latest end of the faults before
 	for _, p := range hits {
 		if till := min(p.till, hit); p.from < till {
 			all = append(all, period{p.from, till})

@@ -36,8 +36,7 @@ const (
 	FollowerPaused Kind = "follower paused"
 	ServerPaused   Kind = "server paused" // the only one
 	RollingRestart Kind = "rolling restart"
-	LimitsChanged  Kind = "limits changed"  // a rolling restart, with other ticks and bounds of session timeouts
-	MemberReplaced Kind = "member replaced" // removed from the ensemble, and added again
+	LimitsChanged  Kind = "limits changed" // a rolling restart, with other ticks and bounds of session timeouts
 )
 
 // Of the client processes, and of the operator.
@@ -54,7 +53,7 @@ const (
 func (k Kind) OfServers() bool {
 	switch k {
 	case FollowerCutOff, LeaderCutOff, LinkCut, LeaderKilled, LeaderPaused, FollowerPaused, ServerPaused, RollingRestart,
-		LinkTurned, LimitsChanged, MemberReplaced:
+		LinkTurned, LimitsChanged:
 		return true
 	}
 	return false

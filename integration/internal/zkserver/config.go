@@ -33,9 +33,6 @@ type Config struct {
 	// Controlled makes [Ensemble.Plant] and, of a server on its own, [Server.SetCversion] work. It needs a JDK. Such a server on
 	// its own reaps no container nodes.
 	Controlled bool
-	// Reconfigurable makes [Ensemble.Remove] and [Ensemble.Add] work. There are no proxies between the servers of such an
-	// ensemble, since each learns the others' addresses from the leader.
-	Reconfigurable bool
 	// Observer makes the last server of an ensemble an observer, which has no vote; ObserverMaster has it follow a follower, and
 	// not the leader. Only an ensemble uses them, the latter from 3.6 on.
 	Observer, ObserverMaster bool

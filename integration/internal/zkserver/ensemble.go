@@ -27,7 +27,6 @@ const EnsembleSize = 3
 type Ensemble struct {
 	servers []*Server
 	links   [EnsembleSize][EnsembleSize]*link // [from][to]
-	members []string                          // of a reconfigurable ensemble: what Add says of each
 }
 
 // link carries all traffic on connections that one server makes to another.
@@ -53,9 +52,6 @@ func StartEnsemble(ctx context.Context, cfg Config) (_ *Ensemble, err error) {
 		// The defaults, five seconds and a minute, would make a healed partition last.
 		"zookeeper.cnxTimeout":                         "1000",
 		"zookeeper.fastleader.maxNotificationInterval": "500",
-	}
-	if cfg.Reconfigurable {
-		props["zookeeper.skipACL"] = "yes" // of /zookeeper/config
 	}
 	maps.Copy(props, cfg.Props)
 	cfg.Props = props
@@ -88,17 +84,15 @@ func (e *Ensemble) layOut(cfg Config) error {
 		// From here on the server owns the ports, whatever happens.
 		e.servers = append(e.servers, &Server{ports: ports[i]})
 	}
-	if !cfg.Reconfigurable {
-		if err := e.link(ports); err != nil {
-			return err
-		}
+	if err := e.link(ports); err != nil {
+		return err
 	}
 	for i := range e.servers {
 		settings := map[string]string{
 			"initLimit": strconv.Itoa(cfg.InitLimit),
 			"syncLimit": strconv.Itoa(cfg.SyncLimit),
 			// Otherwise followers would learn the addresses from the leader, and bypass their own proxies.
-			"reconfigEnabled":   strconv.FormatBool(cfg.Reconfigurable),
+			"reconfigEnabled":   "false",
 			"standaloneEnabled": "false",
 		}
 		for j := range e.servers {
@@ -107,10 +101,6 @@ func (e *Ensemble) layOut(cfg Config) error {
 				quorum, election = portOf(l.quorum), portOf(l.election)
 			}
 			address := fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
-			if cfg.Reconfigurable {
-				address += fmt.Sprintf(":participant;127.0.0.1:%d", ports[j][0].Port)
-				e.members = append(e.members, fmt.Sprintf("server.%d=%s", j+1, address))
-			}
 			if cfg.Observer && j == EnsembleSize-1 {
 				address += ":observer"
 			}

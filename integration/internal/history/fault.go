@@ -5,21 +5,18 @@ import (
 	"strings"
 )
 
-// A fault is what a run did to processes, servers, or what is between them.
+// A fault is what a run did to processes, servers or the network.
 type fault struct {
 	begin *Record
-	till  int64 // never, if there is no record of its end
+	till  int64 // never if no record shows its end
 }
 
-// disturbed reports whether a fault was under way during a call.
-func (s *story) disturbed(c *call) bool { return s.disturbedSince(c.invoke.At, c.ret.At) }
-
-// disturbedSince reports whether a fault was under way between two moments.
-func (s *story) disturbedSince(from, to int64) bool {
+// disturbed reports whether a fault was under way between two moments.
+func (s *story) disturbed(from, to int64) bool {
 	return s.befell(from, to, func(*Record) bool { return true })
 }
 
-// endangered reports whether a fault was under way between two moments that may end a lease.
+// endangered reports whether a fault that can cost a lease was under way between two moments.
 func (s *story) endangered(from, to int64) bool {
 	return s.befell(from, to, func(begin *Record) bool {
 		switch {
@@ -32,7 +29,7 @@ func (s *story) endangered(from, to int64) bool {
 	})
 }
 
-// befell reports whether one of the faults was under way between two moments.
+// befell reports whether a fault that counts was under way between two moments.
 func (s *story) befell(from, to int64, counts func(begin *Record) bool) bool {
 	for _, f := range s.faults {
 		if f.begin.At <= to && from <= f.till && counts(f.begin) {
@@ -42,7 +39,10 @@ func (s *story) befell(from, to int64, counts func(begin *Record) bool) bool {
 	return false
 }
 
-// victim is whom or what a fault hits, without the part of it.
+// hushed reports whether the engine tells clients nothing during a fault.
+func (s *story) hushed(begin *Record) bool { return slices.Contains(s.rules.Hushed, begin.Fault) }
+
+// victim is what a fault hits, without the part of it.
 func (r *Record) victim() string {
 	victim, _, _ := strings.Cut(r.Target, ",")
 	return victim
