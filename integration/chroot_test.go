@@ -34,6 +34,9 @@ func TestChroot(t *testing.T) {
 		if err != nil || !strings.HasPrefix(guard.Path, path+"/") {
 			t.Fatalf("%s: the guard is of %v, %v; want a child of %s", name, guard, err, path)
 		}
+		if _, err := whole.Guard(lock); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: Guard of another client's lock: %v", name, err)
+		}
 		if _, err := inside.Conn().Multi(guard); err != nil {
 			t.Errorf("%s: a transaction with the guard: %v", name, err)
 		}
@@ -56,6 +59,10 @@ func TestChroot(t *testing.T) {
 		}
 		if _, err := raw.Multi(guard); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("%s: the guard's transaction after the lock was broken: %v", name, err)
+		}
+		receive(t, "Done", lock.Done())
+		if _, err := inside.Guard(lock); !errors.Is(err, holdfast.ErrBroken) {
+			t.Errorf("%s: Guard of a broken lock: %v", name, err)
 		}
 	}
 }

@@ -240,7 +240,7 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case f.Op == faultproxy.OpCreate && f.Err == 0, createsLease(f):
+	case f.Op == faultproxy.OpCreate && f.Err == 0:
 		if path := createdPath(f); isSequential(path) { // and no parent
 			u.paths[path] = struct{}{}
 		}
@@ -249,12 +249,6 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	case f.Op == faultproxy.OpGetData, f.Op == faultproxy.OpDelete:
 		delete(u.paths, f.Path)
 	}
-}
-
-// createsLease reports whether a reply is that to the transaction that has created the lease of a permit.
-func createsLease(f faultproxy.Frame) bool {
-	return f.Op == faultproxy.OpMulti && strings.Contains(f.Path, "/leases/") && len(f.Payload) > 25 &&
-		binary.BigEndian.Uint32(f.Payload[16:]) == uint32(faultproxy.OpCreate) // else it has failed
 }
 
 func isSequential(path string) bool {
@@ -286,20 +280,17 @@ func (h *zkHarness) Residue(t testing.TB, key string) []string {
 		if name, err := url.PathUnescape(lock); err != nil || name != key {
 			continue
 		}
-		path := opts.Root + "/" + lock
-		left = append(left, h.children(t, path)...)
-		for _, below := range []string{path + "/locks", path + "/leases", path + "-__lock__"} { // of semaphores
-			left = append(left, h.children(t, below)...)
+		nodes, _, err := h.plain.Children(opts.Root + "/" + lock)
+		if err != nil && err != zk.ErrNoNode {
+			t.Fatal(err)
 		}
+		left = append(left, nodes...)
 	}
-	return slices.DeleteFunc(left, func(node string) bool { return node == "locks" || node == "leases" })
+	return left
 }
 
-func (h *zkHarness) children(t testing.TB, path string) []string {
-	t.Helper()
-	nodes, _, err := h.plain.Children(path)
-	if err != nil && err != zk.ErrNoNode {
-		t.Fatal(err)
-	}
-	return nodes
+// createdPath is the path in the reply to a create.
+func createdPath(f faultproxy.Frame) string {
+	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
+	return string(f.Payload[20 : 20+n])
 }

@@ -117,32 +117,9 @@ func TestStaleServer(t *testing.T) {
 			return err == nil && !info.Held
 		})
 	})
-}
-
-// TestLongHolderIsNotDoubtedAway guards against clients that leave their server because
-// of a long holder: the leader has its node as well.
-func TestLongHolderIsNotDoubtedAway(t *testing.T) {
-	start(t)
-	holder, _ := proxied(t, nil)
-	lock := take(t, holder, "/not-doubted-away")
-	var logs logtest.Recorder
-	waiter, wire := proxied(t, &zklock.Options{SessionTimeout: staleTimeout, Logger: logs.Logger()})
-	wire.ResetCounts()
-	granted := make(chan error, 1)
-	go func() {
-		lock, err := waiter.Acquire(limited(t), "/not-doubted-away")
-		if err == nil {
-			err = lock.Release(context.Background())
-		}
-		granted <- err
-	}()
-	eventually(t, "the leader has been asked about the holder twice", func() bool {
-		return wire.Count(faultproxy.ToServer, faultproxy.OpMulti) >= 2
+	t.Run("Observe", func(t *testing.T) {
+		o := observeKey(t, p.client(t, "observed"), "observed")
+		o.last(t, 0)
+		o.end()
 	})
-	release(t, lock)
-	must(t, receive(t, "the waiter is granted the lock", granted))
-	// The connection alone would not show it: a busy machine loses it as well.
-	if logs.Has(leaves) {
-		t.Error("the client left its server")
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"reflect"
 	"strings"
@@ -22,11 +21,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// The tests of dynamolock inject many more faults, on the in-process fake. These show that a real server and the SDK's
-// own transport behave as the fake does.
+// The tests of dynamolock inject many more faults, on the in-process store. These show that a real server and the SDK's own
+// transport behave in the same way.
 
-// D1, G2, G6, G10. The replies to a grant, a heartbeat and a release are lost. The next try recognises the item by the
-// grant's guid; nobody waits for a lease to expire.
+// D1, D6, G2, G6, G10, G16. The replies to a grant, a heartbeat, writes of data and a release are lost, and a write of data
+// arrives after a later one. The next try recognises the item by the grant's guid; no call waits for a lease to expire.
 func TestDynamoReplyLost(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string]error{"reset": faulthttp.Reset, "EOF": faulthttp.EOF, "silence": faulthttp.Silence} {
@@ -67,6 +66,19 @@ func TestDynamoReplyLost(t *testing.T) {
 				renews(t, lock)
 			}
 
+			calm, late := d.client(t, longLease), make(chan struct{}) // no heartbeat comes in between
+			data := take(t, calm, newKey(t))
+			arrived := calm.net.Once("UpdateItem", faulthttp.LateUntil(late, seen))
+			must(t, data.SetData(limited(t), []byte("old")))
+			calm.net.Once("UpdateItem", faulthttp.LoseReply(seen))
+			must(t, data.SetData(limited(t), []byte("new")))
+			close(late)
+			receive(t, "the late answer", arrived)
+			if info, err := client.Inspect(limited(t), data.Key()); err != nil || string(info.Data) != "new" {
+				t.Errorf("the data is %q, %v", info.Data, err)
+			}
+			release(t, data)
+
 			released := make(chan struct{})
 			client.net.SetRule(func(r faulthttp.Request) faulthttp.Fault {
 				if _, _, release := sent(r); !release {
@@ -84,42 +96,6 @@ func TestDynamoReplyLost(t *testing.T) {
 			receive(t, "loss", released)
 			d.isReleased(t, key)
 		})
-	}
-}
-
-// D3, G2. The heartbeats of one of many locks never get a reply. Each lock has its own heartbeats, which do not wait for
-// those of others.
-func TestDynamoSilentHeartbeat(t *testing.T) {
-	start(t)
-	d := newDynamo(t)
-	client := d.client(t, longLease, quickBeats)
-	prefix := newKey(t)
-	var locks []*holdfast.Lock
-	for i := range 20 {
-		locks = append(locks, take(t, client, fmt.Sprintf("%s.%d", prefix, i)))
-	}
-	silent, others := locks[0], locks[1:]
-	hit := make(chan struct{}, 1)
-	client.net.SetRule(func(r faulthttp.Request) faulthttp.Fault {
-		if key, _, _ := sent(r); key != silent.Key() {
-			return faulthttp.Pass
-		}
-		select {
-		case hit <- struct{}{}:
-		default:
-		}
-		return faulthttp.LoseRequest(faulthttp.Silence)
-	})
-	receive(t, "the silent heartbeat", hit)
-	was := make(map[*holdfast.Lock]time.Time)
-	for _, lock := range locks {
-		was[lock] = lock.Deadline()
-	}
-	for _, lock := range others {
-		eventually(t, "the others are renewed", func() bool { return lock.Deadline().After(was[lock]) })
-	}
-	if err := silent.Err(); err != nil || !silent.Deadline().Equal(was[silent]) {
-		t.Errorf("the silent lock: %v; its deadline has moved from %v to %v", err, was[silent], silent.Deadline())
 	}
 }
 

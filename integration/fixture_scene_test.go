@@ -95,6 +95,17 @@ func (s *scene) reconnects(t *testing.T) {
 	receive(t, "Ready", events.Ready())
 }
 
+// quiet waits until the client has had the replies to all that it has asked.
+func (s *scene) quiet(t *testing.T) {
+	t.Helper()
+	eventually(t, "all is answered", func() bool {
+		_, err := s.client.Conn().Sync("/")
+		must(t, err)
+		asked := s.proxy.CountKind(faultproxy.ToServer, faultproxy.KindRequest)
+		return s.proxy.CountKind(faultproxy.ToClient, faultproxy.KindReply) >= asked // one may have been under way at a reset
+	})
+}
+
 // loseCreation has the client acquire the lock, and loses the first create of its node or the reply to it. The client
 // cannot reconnect before reconnect is called: by then, all that it sent on the lost connection is over.
 func (s *scene) loseCreation(ctx context.Context, t *testing.T, lose fault) (lost faultproxy.Frame, got <-chan outcome, reconnect func()) {
@@ -121,14 +132,6 @@ func (s *scene) clean(t *testing.T) {
 	t.Helper()
 	noResidue(t, s.conn, s.parent)
 	s.noWatches(t, s.parent)
-}
-
-// passes releases a lock, waits for the grant to the next in line, and releases that too.
-func (s *scene) passes(t *testing.T, lock *holdfast.Lock, next <-chan outcome) {
-	t.Helper()
-	release(t, lock)
-	release(t, granted(t, next))
-	s.clean(t)
 }
 
 // A fault loses a frame.

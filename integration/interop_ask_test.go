@@ -8,6 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
+// asks has a client ask for the lock of a key, and returns what it asked for.
+func asks(t *testing.T, client *zklock.Client, key string) holdfast.Info {
+	t.Helper()
+	info, err := client.Inspect(limited(t), key)
+	must(t, err)
+	must(t, client.Ask(limited(t), info))
+	return info
+}
+
 // revoker tests asks between programs: Curator's Revoker asks our holders, and Ask reaches a revocable holder of
 // Curator's. Others' holders, which nobody can ask, keep their locks and notice nothing.
 func (c *interopCell) revoker(t *testing.T) {
@@ -26,7 +35,10 @@ func (c *interopCell) revoker(t *testing.T) {
 			if event := receive(t, "the event", events.Asked()); event.Key != key || event.Token != lock.Token() {
 				t.Errorf("the event is %+v", event)
 			}
-			must(t, lock.Verify(limited(t)))
+			must(t, lock.SetData(limited(t), []byte("new"))) // the wish stays
+			if data, _, err := conn.Get(nodeOf(t, client, lock)); err != nil || string(data) != "worker\x00new\x00__REVOKE__" {
+				t.Errorf("the node has %q, %v", data, err)
+			}
 			release(t, lock)
 			noResidue(t, conn, key)
 		})

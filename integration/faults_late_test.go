@@ -1,0 +1,248 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// Requests that a server carries out late, and events that the client hears late.
+
+// arrives carries out a lost create now, in the client's session, as a server would that was stopped when it came.
+func (s *scene) arrives(t *testing.T, lost faultproxy.Frame) {
+	t.Helper()
+	must(t, errOf(s.client.Conn().Create(lost.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))))
+	if s.client.Conn().SessionID() != s.session { // the client has nothing to do with what comes in another one
+		verdict.Inconclusive(t, "the session of the creation is over")
+	}
+}
+
+// Z1. A create was repeated because its reply was lost, and the server then carries out the first one after all. No node of
+// it stays in the queue.
+func TestCreationArrivesLate(t *testing.T) {
+	t.Parallel()
+	for when, test := range map[string]func(t *testing.T, s *scene, lost faultproxy.Frame, got <-chan outcome, giveUp func()){
+		"while held": func(t *testing.T, s *scene, lost faultproxy.Frame, got <-chan outcome, _ func()) {
+			lock := granted(t, got)
+			s.arrives(t, lost)
+			s.reconnects(t)
+			holds(t, s.conn, s.parent, 1)
+			must(t, lock.Verify(limited(t)))
+			release(t, lock)
+		},
+		"after the release": func(t *testing.T, s *scene, lost faultproxy.Frame, got <-chan outcome, _ func()) {
+			release(t, granted(t, got))
+			s.reconnects(t) // not yet
+			s.arrives(t, lost)
+			s.reconnects(t)
+		},
+		"after some looks": func(t *testing.T, s *scene, lost faultproxy.Frame, got <-chan outcome, _ func()) {
+			release(t, granted(t, got))
+			for range 3 {
+				look, pass := s.proxy.HoldRequest(faultproxy.OpGetChildren2, s.parent)
+				defer pass()
+				receive(t, "a look", look)
+				pass()
+			}
+			s.arrives(t, lost) // on the same connection, and therefore after them
+		},
+		"after the call was given up": func(t *testing.T, s *scene, lost faultproxy.Frame, got <-chan outcome, giveUp func()) {
+			giveUp()
+			if o := receive(t, "Acquire returns", got); o.err == nil {
+				verdict.Inconclusive(t, "it was not given up in time")
+			} else if !errors.Is(o.err, context.Canceled) {
+				t.Fatal(o.err)
+			}
+			s.reconnects(t)
+			noResidue(t, s.conn, s.parent)
+			s.arrives(t, lost)
+			s.reconnects(t)
+		},
+	} {
+		t.Run(when, func(t *testing.T) {
+			playOnBoth(t, &zklock.Options{SessionTimeout: 12 * time.Second}, func(t *testing.T, s *scene) {
+				ctx, giveUp := context.WithCancel(limited(t))
+				defer giveUp()
+				lost, got, reconnect := s.loseCreation(ctx, t, losses["request"])
+				reconnect()
+				test(t, s, lost, got, giveUp)
+				noResidue(t, s.conn, s.parent)
+				release(t, take(t, s.other(t), s.key))
+			})
+		})
+	}
+}
+
+// stoppedFollower makes real servers do what arrives does: a follower is stopped, the client sends it a create and repeats that at
+// the leader, and is back on a new connection when the follower resumes. In a third of the rounds the follower then carries out
+// the create of the old connection. The stray must not stay in the queue for longer than it takes to notice it.
+func stoppedFollower(t *testing.T, e *zkserver.Ensemble) {
+	const delivery = 20 * time.Millisecond // nearly always enough to get from a proxy to the socket of a stopped server
+	leader, followers := leaderAndFollowers(t, e)
+	main, stopped := e.Servers()[leader], e.Servers()[followers[0]]
+	conn, other, p := plain(t, main.Addr()), dial(t, main.Addr(), nil), proxy(t, stopped.Addr())
+	client := dialServers(t, zklock.Options{SessionTimeout: 10 * time.Second}, p.Addr())
+	for range 8 {
+		key := newKey(t)
+		parent := prepare(t, conn, key)
+		release(t, take(t, client, newKey(t))) // it is at the follower
+		sent, pass := p.HoldRequest(faultproxy.OpCreate, parent)
+		got := acquiring(limited(t), client, key)
+		receive(t, "creation", sent)
+		must(t, stopped.Pause())
+		pass()
+		time.Sleep(delivery)
+		p.SetUpstream(main.Addr())
+		p.Drop()
+		lock := granted(t, got)
+		release(t, lock)
+		p.SetUpstream(stopped.Addr())
+		p.ResetCounts()
+		p.Drop()
+		eventually(t, "the client comes back", func() bool { return p.Count(faultproxy.ToServer, faultproxy.OpConnect) > 0 })
+		time.Sleep(delivery)
+		must(t, stopped.Resume())
+		release(t, take(t, client, newKey(t)))
+		next := take(t, other, key)
+		if next.Token() <= lock.Token() {
+			t.Errorf("token %v after %v", next.Token(), lock.Token())
+		}
+		if err := next.Release(limited(t)); errors.Is(err, holdfast.ErrLost) {
+			t.Error(err)
+		}
+		noResidue(t, conn, parent)
+	}
+}
+
+// Z34. The request of a SetData that was given up arrives late. It never replaces what came later, or the data of another lock.
+func TestDataArrivesLate(t *testing.T) {
+	t.Parallel()
+	for when, c := range map[string]struct {
+		use  func(t *testing.T, s *scene, lock *holdfast.Lock) *holdfast.Lock // before it arrives
+		data string                                                           // afterwards
+		want error                                                            // of the late request
+	}{
+		"after a later call": {func(t *testing.T, _ *scene, lock *holdfast.Lock) *holdfast.Lock {
+			must(t, lock.SetData(limited(t), []byte("new")))
+			return lock
+		}, "new", zk.ErrBadVersion},
+		"after the same again": {func(t *testing.T, _ *scene, lock *holdfast.Lock) *holdfast.Lock {
+			must(t, lock.SetData(limited(t), []byte("old"))) // the present data does not show that it was written again
+			return lock
+		}, "old", zk.ErrBadVersion},
+		"while the next one holds": {func(t *testing.T, s *scene, lock *holdfast.Lock) *holdfast.Lock {
+			release(t, lock)
+			return s.take(t, holdfast.WithData([]byte("next")))
+		}, "next", zk.ErrNoNode},
+		"before a later call": {func(_ *testing.T, _ *scene, lock *holdfast.Lock) *holdfast.Lock { return lock }, "late", nil},
+	} {
+		t.Run(when, func(t *testing.T) {
+			play(t, nil, func(t *testing.T, s *scene) {
+				lock := s.take(t, holdfast.WithData([]byte("old")))
+				ctx, giveUp := context.WithCancel(limited(t))
+				loss := s.proxy.LoseRequest(faultproxy.OpSetData, s.parent)
+				reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
+				set := async(func() error { return lock.SetData(ctx, []byte("late")) })
+				lost := receive(t, "loss", loss)
+				receive(t, "reconnection", reconnecting)
+				giveUp()
+				receive(t, "SetData returns", set)
+				reconnect()
+				last := c.use(t, s, lock)
+				rest := lost.Payload[8+4+len(lost.Path):] // behind xid, opcode and path
+				n := binary.BigEndian.Uint32(rest)
+				if _, err := s.conn.Set(lost.Path, rest[4:4+n], int32(binary.BigEndian.Uint32(rest[4+n:]))); !errors.Is(err, c.want) {
+					t.Errorf("the late request: %v, want %v", err, c.want)
+				}
+				if info, err := s.other(t).Inspect(limited(t), s.key); err != nil || string(info.Data) != c.data {
+					t.Errorf("others read %q, %v; want %q", info.Data, err, c.data)
+				}
+				must(t, last.SetData(limited(t), []byte("last")))
+				release(t, last)
+				s.clean(t)
+			})
+		})
+	}
+}
+
+// Z17. A waiter's node is deleted, and then that of its predecessor, while the waiter is cut off. The events come in any order
+// when it is back, and are no grant.
+func TestDeletionInAnOutageBeforeTheGrant(t *testing.T) {
+	play(t, nil, func(t *testing.T, s *scene) {
+		for range 10 {
+			s.key = newKey(t)
+			s.parent = under(s.key)
+			s.proxy.ResetCounts()
+			holder, got, node := s.waiting(t)
+			_, stat, err := s.conn.Get(node)
+			must(t, err)
+			s.reads(t, 2)
+			reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
+			s.proxy.Drop()
+			receive(t, "reconnection", reconnecting)
+			s.delete(t, node)
+			release(t, holder)
+			reconnect()
+			lock := granted(t, got)
+			if lock.Token() == holdfast.Token(stat.Czxid) {
+				t.Fatal("the client was granted the lock although its node had been deleted before its predecessor's")
+			}
+			release(t, lock)
+			s.clean(t)
+		}
+	})
+}
+
+// Z9. The predecessor is deleted while the waiter is cut off. After a reconnect the waiter reads its predecessor again.
+func TestHolderReleasesInWaitersOutage(t *testing.T) {
+	playOnBoth(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
+		holder, got, _ := s.waiting(t)
+		s.reads(t, 2)
+		s.proxy.Cut()
+		release(t, holder)
+		must(t, s.proxy.Heal())
+		release(t, granted(t, got))
+		s.clean(t)
+	})
+}
+
+// Z4, Z10. Most of the many waiters of one client give up: their nodes and watches are removed.
+func TestWaitersGiveUp(t *testing.T) {
+	play(t, nil, func(t *testing.T, s *scene) {
+		holder := s.take(t)
+		ctx, cancel := context.WithCancel(limited(t))
+		defer cancel()
+		var leaving []<-chan outcome
+		for range 20 {
+			leaving = append(leaving, s.acquiring(ctx))
+		}
+		holds(t, s.conn, s.parent, 21)
+		staying := s.acquiring(limited(t))
+		holds(t, s.conn, s.parent, 22)
+		s.quiet(t) // go-zookeeper has a data race of its own when it sends requests again that were in flight
+		reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
+		s.proxy.Drop()
+		receive(t, "reconnection", reconnecting)
+		cancel()
+		for _, got := range leaving {
+			if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
+				t.Errorf("error is %v", o.err)
+			}
+		}
+		reconnect()
+		holds(t, s.conn, s.parent, 2)
+		release(t, holder)
+		release(t, granted(t, staying))
+		s.clean(t)
+	})
+}
