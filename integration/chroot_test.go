@@ -67,12 +67,15 @@ func TestChroot(t *testing.T) {
 	}
 }
 
-// The client does not create a chroot: if it is missing, Dial reports that, and so does
-// Acquire if somebody removes it later.
-func TestChrootMissing(t *testing.T) {
+// TestChrootOdd: Dial with a chroot that is missing (which no client creates), unreadable, removable or not answered for.
+func TestChrootOdd(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
-	chroot := "/" + newKey(t)
+	raw, chroot := plain(t, addr), "/"+newKey(t)
+	create := func(path string, flags, perms int32) {
+		t.Helper()
+		must(t, errOf(raw.Create(path, nil, flags, zk.WorldACL(perms))))
+	}
 	missing := func(call string, err error) {
 		t.Helper()
 		var invalid *holdfast.InvalidError
@@ -80,55 +83,32 @@ func TestChrootMissing(t *testing.T) {
 			t.Errorf("%s: %v, want ErrInvalid that names the chroot", call, err)
 		}
 	}
-	_, err := zklock.Dial(limited(t), []string{addr + chroot}, options())
-	missing("Dial", err)
-	raw := plain(t, addr)
-	must(t, errOf(raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))))
+	missing("Dial", errOf(zklock.Dial(limited(t), []string{addr + chroot}, options())))
+	create(chroot, zk.FlagPersistent, zk.PermAll)
 	client := dial(t, addr+chroot, nil)
 	must(t, raw.Delete(chroot, -1))
 	for _, key := range []string{"a", "/a"} {
-		_, err = client.Acquire(limited(t), key)
-		missing("Acquire "+key, err)
+		missing("Acquire "+key, errOf(client.Acquire(limited(t), key)))
 	}
 	if ok, _, err := raw.Exists(chroot); err != nil || ok {
 		t.Errorf("the chroot has been made: %v, %v", ok, err)
 	}
-}
 
-// A chroot works even if the client may not read it.
-func TestChrootUnreadable(t *testing.T) {
-	start(t)
-	addr := server(t).Addr()
-	raw := plain(t, addr)
-	chroot := "/" + newKey(t)
-	must(t, errOf(raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate))))
-	client := dial(t, addr+chroot, nil)
-	release(t, take(t, client, "a"))
-}
+	create(chroot+"-unreadable", zk.FlagPersistent, zk.PermCreate)
+	release(t, take(t, dial(t, addr+chroot+"-unreadable", nil), "a"))
 
-// A chroot that cannot be checked is an outage: the program dials again.
-func TestChrootUnanswered(t *testing.T) {
-	start(t)
-	addr := server(t).Addr()
-	chroot := persistent(t, plain(t, addr))
+	create(chroot+"-removable", zk.FlagEphemeral, zk.PermAll)
+	var logs logtest.Recorder
+	dial(t, addr+chroot+"-removable", &zklock.Options{Logger: logs.Logger()})
+	eventually(t, "a warning", func() bool { return logs.Has("the chroot is no persistent znode, and may be removed") })
+
+	create(chroot+"-silent", zk.FlagPersistent, zk.PermAll)
 	p := proxy(t, addr)
 	_, answer := p.HoldReply(faultproxy.OpSync, chroot)
 	defer answer()
 	ctx, cancel := context.WithTimeout(limited(t), 2*time.Second)
 	defer cancel()
-	_, err := zklock.Dial(ctx, []string{p.Addr() + chroot}, options())
-	if !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := zklock.Dial(ctx, []string{p.Addr() + chroot + "-silent"}, options()); !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Dial: %v", err)
 	}
-}
-
-// A chroot that the server may remove causes a warning.
-func TestChrootNotPersistent(t *testing.T) {
-	start(t)
-	addr := server(t).Addr()
-	chroot := "/" + newKey(t)
-	must(t, errOf(plain(t, addr).Create(chroot, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
-	var logs logtest.Recorder
-	dial(t, addr+chroot, &zklock.Options{Logger: logs.Logger()})
-	eventually(t, "a warning", func() bool { return logs.Has("the chroot is no persistent znode, and may be removed") })
 }

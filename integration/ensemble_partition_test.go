@@ -17,26 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// moment is when something was seen to happen; zero before that.
-type moment struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (m *moment) mark() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.at.IsZero() {
-		m.at = time.Now()
-	}
-}
-
-func (m *moment) get() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.at
-}
-
 // sighting bounds when a znode vanished from one server: a read sent at lastSeen still
 // found it, and a read answered at firstMissed did not. If the machine stands still, they are far apart.
 type sighting struct{ lastSeen, firstMissed time.Time }
@@ -87,7 +67,7 @@ type captive struct {
 	lock   *holdfast.Lock
 	events *holdfast.Events
 	path   string
-	next   moment // a client of the majority was granted the key
+	next   time.Time // a client of the majority was granted the key
 	token  holdfast.Token
 }
 
@@ -111,15 +91,18 @@ func TestCutOffWithFollower(t *testing.T) {
 	outstayed := 0
 	for round := range 2 { // one for each follower
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			_, followers := leaderAndFollowers(t, e)
 			// Up to 3.5 a server processes no request behind a write that waits for the
 			// leader, whoever sent it. There the heartbeats of the others would stop the
 			// acknowledgements that mislead clients without heartbeats.
 			if zkserver.Before(version, 3, 6) {
-				t.Run("with heartbeats", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, false)) })
-				t.Run("without", func(t *testing.T) { outstayed += cutOffRound(t, e, tick, round, cutOffSorts(tick, true)) })
+				t.Run("with heartbeats", func(t *testing.T) { cutOffFrom(t, e, followers[round], nil, tick, round, cutOffSorts(tick, false)) })
+				t.Run("without", func(t *testing.T) {
+					outstayed += cutOffFrom(t, e, followers[round], nil, tick, round, cutOffSorts(tick, true))
+				})
 				return
 			}
-			outstayed += cutOffRound(t, e, tick, round, append(cutOffSorts(tick, false), cutOffSorts(tick, true)...))
+			outstayed += cutOffFrom(t, e, followers[round], nil, tick, round, append(cutOffSorts(tick, false), cutOffSorts(tick, true)...))
 		})
 	}
 	if outstayed == 0 {
@@ -148,26 +131,6 @@ func cutOffSorts(tick time.Duration, naive bool) []captiveSort {
 		{10 * tick, false, true},
 		{20 * tick, false, false},
 	}
-}
-
-func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round int, sorts []captiveSort) (outstayed int) {
-	_, followers := leaderAndFollowers(t, e)
-	return cutOffFrom(t, e, followers[round%2], nil, tick, round, sorts)
-}
-
-// authenticated is a plain connection with the credentials of clients that dress has
-// configured.
-func authenticated(t *testing.T, server string, dress func(*zklock.Options)) *zk.Conn {
-	t.Helper()
-	conn := plain(t, server)
-	var opts zklock.Options
-	if dress != nil {
-		dress(&opts)
-	}
-	for _, auth := range opts.Auth {
-		must(t, conn.AddAuth(auth.Scheme, []byte(auth.Credentials)))
-	}
-	return conn
 }
 
 // cutOffFrom is a round in which one server is cut off from the other two. dress changes
@@ -229,14 +192,21 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 				t.Errorf("%s: nobody else got the lock: %v", c.name, err)
 				return
 			}
-			c.next.mark()
+			c.next = time.Now()
 			c.token = lock.Token()
 			if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrLost) {
 				t.Errorf("%s: the next holder: %v", c.name, err)
 			}
 		})
 	}
-	vanished := watchVanish(t, authenticated(t, e.Servers()[leader].Addr(), dress), paths)
+	conn, opts := plain(t, e.Servers()[leader].Addr()), zklock.Options{}
+	if dress != nil {
+		dress(&opts)
+	}
+	for _, auth := range opts.Auth {
+		must(t, conn.AddAuth(auth.Scheme, []byte(auth.Credentials)))
+	}
+	vanished := watchVanish(t, conn, paths)
 	for _, c := range captives {
 		if err := c.lock.Err(); err != nil {
 			t.Logf("%s: lost before the cut: %v", c.name, err) // a busy machine; the rules below still hold
@@ -251,7 +221,7 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 	compared := 0
 	for _, c := range captives {
 		// From then on Err tells of the loss; what closes Done may be late on a busy machine.
-		done, next, s := c.lock.Deadline(), c.next.get(), sightings[c.path]
+		done, next, s := c.lock.Deadline(), c.next, sightings[c.path]
 		if s.lastSeen.IsZero() {
 			continue // lost and released before anyone looked
 		}

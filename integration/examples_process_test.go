@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,4 +234,21 @@ func nowhere(t *testing.T) string {
 	must(t, err)
 	t.Cleanup(port.Release)
 	return "127.0.0.1:" + strconv.Itoa(port.Port)
+}
+
+// buildExamples builds programs of the repository, with the race detector if this test has it: then the build cache has their
+// packages. Otherwise the build may take a while, and has no limit of its own.
+func buildExamples(t *testing.T, packages ...string) examples {
+	t.Helper()
+	all := examples(t.TempDir())
+	info, _ := debug.ReadBuildInfo()
+	race := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	build := exec.CommandContext(t.Context(), "go", append([]string{
+		"build", "-race=" + strconv.FormatBool(race), "-ldflags=-s -w", "-o", string(all) + "/",
+	}, packages...)...)
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	return all
 }

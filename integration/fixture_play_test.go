@@ -1,12 +1,16 @@
 package integration_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"math/rand/v2"
 	"net"
 	"os"
 	"runtime/pprof"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +19,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/internal/jute"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -154,4 +160,66 @@ func (f fake) watches(_ *testing.T, path string) map[string][]int64 { return f.W
 // labelGoroutines has the goroutines of a test carry its name: a goroutine inherits the labels of the one that starts it.
 func labelGoroutines(t *testing.T) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
+}
+
+// credentials records the session and its password from the connections that a proxy
+// makes from now on. A test needs both to end the session from outside. It belongs to a
+// filter: call see for every frame.
+type credentials struct {
+	mu       sync.Mutex
+	session  int64
+	password []byte
+}
+
+func (c *credentials) see(f faultproxy.Frame) {
+	if f.Kind != faultproxy.KindConnect || f.Dir != faultproxy.ToClient || len(f.Payload) < 20 {
+		return
+	}
+	id := int64(binary.BigEndian.Uint64(f.Payload[8:]))
+	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
+	if id == 0 || len(f.Payload) < 20+n {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session, c.password = id, bytes.Clone(f.Payload[20:20+n])
+}
+
+// expire ends the session in the server at once, as its expiry would.
+func (c *credentials) expire(t testing.TB, addr string) {
+	t.Helper()
+	c.mu.Lock()
+	session, password := c.session, c.password
+	c.mu.Unlock()
+	if session == 0 {
+		t.Fatal("no session was seen")
+	}
+	eventually(t, "the server has ended the session", func() bool {
+		// It may fail: the server hangs up if the session's client resumes it at the same time.
+		raw := &rawSession{server: &rawServer{t: t, name: addr, dial: func() (net.Conn, error) { return net.Dial("tcp", addr) }}, id: session, password: password}
+		raw.connect()
+		raw.call(rawClose, func(*jute.Encoder) {})
+		_ = raw.conn.Close()
+		sessions, err := zkserver.Dump(limited(t), addr)
+		return err == nil && len(sessions.Ephemerals[session]) == 0 && !slices.Contains(sessions.Live, session)
+	})
+}
+
+// expirable is proxied, and also returns a way to end the client's session.
+func expirable(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Proxy, func()) {
+	t.Helper()
+	addr := server(t).Addr()
+	p := proxy(t, addr)
+	var c credentials
+	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+		c.see(f)
+		return faultproxy.Pass
+	})
+	return dial(t, p.Addr(), opts), p, func() {
+		t.Helper()
+		p.RefuseNew() // or the client would regain its session in between
+		c.expire(t, addr)
+		p.Drop() // so that the client reconnects
+		check(t, p.Heal())
+	}
 }

@@ -125,7 +125,7 @@ func (p *peer) turn(ctx context.Context, f *fleet, path string) bool {
 	default:
 	}
 	f.witness.see(p.name, p.language, fleetReport{What: fleetWaiting, Key: path})
-	p.do("acquire", words(path, kindsOfLocks[p.language])...)
+	p.do("acquire", words(path, peerKinds[p.language].recipe)...)
 	r, ok := p.answer(ctx)
 	if !ok {
 		return false

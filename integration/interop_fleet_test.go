@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // interopFleets are the groups of peers that can share a lock: each respects each other one, as TestInterop shows.
@@ -20,13 +23,17 @@ var interopFleets = map[string][]fleetLanguage{
 	"CuratorNames, readers, Curator":                     {peerZklock, readZklock, peerCurator},
 	"CuratorRWNames, readers and writers, Curator":       {peerZklockRW, readZklockRW, writeCurator, readCurator},
 	"KazooNames, readers and writers, kazoo":             {peerZklockKazoo, readZklockKazoo, writeKazoo, readKazoo},
+	"elections, LeaderSelector":                          {electZklock, electSelector},
+	"elections, LeaderLatch":                             {electZklockLatch, electLatch},
+	"elections, kazoo":                                   {electZklockKazoo, electKazoo},
 }
 
 // interopSession is the session timeout of the peers: short, because each crash and each pause costs one.
 const interopSession = 2 * time.Second
 
 // TestInteropFleet is a fleet of programs that share locks on ZooKeeper. A peer that wakes up after its session still
-// believes in its lock, and is excused; a holder of ours never is. Nothing stays behind.
+// believes in its lock, and is excused; a holder of ours never is. The term of a leader of ours lasts for as long as the ctx of
+// lead says so. Nothing stays behind.
 //
 // HOLDFAST_INTEROP says for how long at least; HOLDFAST_SEED repeats the random times.
 func TestInteropFleet(t *testing.T) {
@@ -65,4 +72,70 @@ func TestInteropFleet(t *testing.T) {
 		}
 	}
 	together(t, tests)
+}
+
+// An electorate is our elections and another program's that share a path.
+type electorate struct {
+	names        zklock.Names
+	ours, theirs fleetLanguage
+	question     string // that shows the candidates, in their order
+	mark         string // of the leader in the answer
+}
+
+var electorates = map[string]electorate{
+	"LeaderSelector": {zklock.CuratorNames, electZklock, electSelector, "leaders", "*"},
+	"LeaderLatch":    {zklock.CuratorLatchNames, electZklockLatch, electLatch, "latches", "*"},
+	"kazoo":          {zklock.KazooNames, electZklockKazoo, electKazoo, "contenders", ""},
+}
+
+// TestInteropLeaders asks each side who leads: the owner name of our candidates is the id
+// of Curator's participants and of kazoo's contenders, both ways.
+func TestInteropLeaders(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	for name, who := range electorates {
+		t.Run(name, func(t *testing.T) {
+			conn := plain(t, addr)
+			path := persistent(t, conn)
+			opts := options()
+			opts.Names, opts.Owner = who.names, "ours"
+			client := dial(t, addr, opts)
+			e, err := client.Election(path, nil)
+			must(t, err)
+			other := zkPeer(t, addr, who.theirs, "theirs", options().SessionTimeout, nil)
+			leads := func(owner string, token uint64) {
+				t.Helper()
+				info, err := e.Leader(limited(t))
+				if err != nil || info.Owner != owner || uint64(info.Token) != token {
+					t.Errorf("Leader: %+v, %v; want %s with token %d", info, err, owner, token)
+				}
+			}
+
+			theirs := other.acquire(path)
+			leads("theirs", theirs.Token)
+			terms, leave := make(chan *holdfast.Lock, 1), make(chan error)
+			over := make(chan error, 1)
+			go func() {
+				over <- e.Run(limited(t), func(_ context.Context, term *holdfast.Lock) error {
+					terms <- term
+					return <-leave
+				})
+			}()
+			holds(t, conn, path, 2)
+			got := other.ask(who.question, path)
+			slices.Sort(got)
+			if want := []string{"ours", "theirs" + who.mark}; !slices.Equal(got, want) {
+				t.Errorf("they lead: %q, want %q", got, want)
+			}
+			other.release()
+			term := receive(t, "a term", terms)
+			leads("ours", uint64(term.Token()))
+			if got, want := other.ask(who.question, path), []string{"ours" + who.mark}; !slices.Equal(got, want) {
+				t.Errorf("we lead: %q, want %q", got, want)
+			}
+			leave <- holdfast.ErrWithdrawn
+			check(t, receive(t, "the end of Run", over))
+			noResidue(t, conn, path)
+		})
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -35,10 +34,7 @@ for line in sys.stdin:
 // Objects of kazoo live on after the server has removed all empty containers: with KazooNames parents are none.
 func TestKazooObjects_ContainersReaped_LiveOn(t *testing.T) {
 	start(t)
-	s := zkserver.New(t, zkserver.Config{
-		TickTime: tick, MaxSessionTimeout: longest, ContainerCheckInterval: 10 * time.Millisecond,
-		Props: map[string]string{"znode.container.maxPerMinute": "1000000000"},
-	})
+	s := zkserver.New(t, reaping())
 	opts := options()
 	opts.Names = zklock.KazooNames
 	kazoo := dial(t, s.Addr(), opts)

@@ -67,7 +67,7 @@ func runPeer() int {
 			p.stamp()
 		}
 	}()
-	p.report(fleetReport{What: fleetReady})
+	report(fleetReport{What: fleetReady})
 	for order := range orders {
 		p.obey(order)
 	}
@@ -91,7 +91,7 @@ func (p *goPeer) end() {
 	p.held, p.closed = false, true
 }
 
-func (p *goPeer) report(r fleetReport) {
+func report(r fleetReport) {
 	if r.At == 0 {
 		r.At = history.Now()
 	}
@@ -110,7 +110,7 @@ func (p *goPeer) obey(order string) {
 	case "acquire":
 		at, token, err := p.locks.acquire(path)
 		if err != nil {
-			p.report(fleetReport{What: peerFailed, Note: err.Error()})
+			report(fleetReport{What: peerFailed, Note: err.Error()})
 			return
 		}
 		p.mu.Lock()
@@ -119,7 +119,7 @@ func (p *goPeer) obey(order string) {
 			return
 		}
 		p.held, p.token = true, token
-		p.report(fleetReport{What: fleetAcquired, At: at, Token: token})
+		report(fleetReport{What: fleetAcquired, At: at, Token: token})
 	case "release":
 		p.stamp()
 		p.mu.Lock()
@@ -129,9 +129,9 @@ func (p *goPeer) obey(order string) {
 		if err := p.locks.release(); err != nil {
 			note = err.Error()
 		}
-		p.report(fleetReport{What: fleetReleased, Token: p.token, Note: note})
+		report(fleetReport{What: fleetReleased, Token: p.token, Note: note})
 	default:
-		p.report(fleetReport{What: peerFailed, Note: "unknown order " + order})
+		report(fleetReport{What: peerFailed, Note: "unknown order " + order})
 	}
 }
 
@@ -146,10 +146,10 @@ func (p *goPeer) stamp() {
 	at := history.Now()
 	if err := p.locks.live(); err != nil {
 		p.held = false
-		p.report(fleetReport{What: fleetLost, Token: p.token, Note: err.Error()})
+		report(fleetReport{What: fleetLost, Token: p.token, Note: err.Error()})
 		return
 	}
-	p.report(fleetReport{What: fleetHolding, At: at, Token: p.token})
+	report(fleetReport{What: fleetHolding, At: at, Token: p.token})
 }
 
 // clientLocks are ours, on any engine.
@@ -187,12 +187,8 @@ func (c *clientLocks) acquire(path string) (int64, uint64, error) {
 	if recipe == sharedRecipe {
 		opts = append(opts, holdfast.WithShared())
 	}
-	if n, ok := strings.CutPrefix(recipe, limitRecipe+":"); ok {
-		limit, err := strconv.Atoi(n)
-		if err != nil {
-			return 0, 0, err
-		}
-		opts = append(opts, holdfast.WithLimit(limit))
+	if recipe == limitRecipe {
+		opts = append(opts, holdfast.WithLimit(2))
 	}
 	lock, err := c.client.Acquire(context.Background(), path, opts...)
 	if err != nil {
