@@ -166,27 +166,4 @@ func TestCapacity(t *testing.T) {
 		verdict.Fatalf(t, "that is more than a few for each session, or they return in step")
 	}
 	live()
-
-	// Each client waits for a lock of the next one, which closes: one event and one list for each.
-	var waiting []<-chan outcome
-	for i := range n {
-		waiting = append(waiting, acquiring(limited(t), clients[i], locks[(i+1)%n*locksEach].Key()))
-	}
-	for i := range n {
-		eventually(t, "it waits", func() bool {
-			info, err := clients[i].Inspect(limited(t), locks[i*locksEach].Key())
-			return err == nil && len(info.Queue) == 1
-		})
-	}
-	c = r.count(t, "hand-offs", func() {
-		for i := range n {
-			release(t, locks[i*locksEach])
-		}
-		for _, got := range waiting {
-			granted(t, got)
-		}
-	})
-	if most := n*(10+6*(1+int(c.took/opts.SessionTimeout)*3)) + 50; c.requests > most {
-		t.Errorf("%d requests, want at most %d", c.requests, most)
-	}
 }

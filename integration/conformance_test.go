@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/locktest"
+	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -32,10 +33,9 @@ func engines(zookeeper func() *zkserver.Target) map[string]func(*testing.T) (loc
 	}
 }
 
-// changeable are the guarantees that a form of an engine can break although the engine's
-// other forms keep them: a form of names changes how a node of one's own is found, and how
-// the queue is read; FailClosed differs from FailClosedFenced, which runs all cases, in its
-// writes. With HOLDFAST_CONFORMANCE=full every form runs all cases.
+// changeable are the guarantees that a form of an engine can break although the engine's other forms keep them: a form of names
+// changes how a node of one's own is found, and how the queue is read; FailClosed differs from FailClosedFenced, which runs all
+// cases, in its writes. With HOLDFAST_CONFORMANCE=full every form runs all cases.
 var changeable = map[string][]string{
 	"zookeeper/kazoo":         {"G1", "G3", "G5", "G6", "G7", "G10", "G13", "G14", "G19", "G20", "G21"},
 	"zookeeper/curator-latch": {"G1", "G3", "G5", "G6", "G7", "G10", "G13", "G14"},
@@ -49,8 +49,7 @@ const conformanceLanes = 10
 // TestConformance runs the same cases on every engine, on real servers and in real time.
 // It prints the result of each engine at once.
 //
-// The engines run at the same time, and no other test of this package runs with them: the
-// cases mostly wait for leases to expire.
+// The engines run at the same time, and no other test of this package runs with them: the cases mostly wait for leases to expire.
 func TestConformance(t *testing.T) {
 	zookeeper := sync.OnceValue(func() *zkserver.Target {
 		return zkserver.Find(t, zkserver.Config{MaxSessionTimeout: 30 * time.Second})
@@ -141,4 +140,53 @@ func (r *result) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s conformance  %-25s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs  %s\n", outcome, r.engine,
 		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, time.Since(r.began).Seconds(), r.source)
+}
+
+// memoryEngine is memlock in real time. memlock's own tests stop and set its clocks, in virtual time.
+func memoryEngine(*testing.T) (locktest.Engine, string) {
+	const lease = 4 * time.Second
+	return locktest.Engine{
+		Start:   func(testing.TB) locktest.Harness { return &memoryHarness{store: memlock.NewStore(), lease: lease} },
+		Lanes:   conformanceLanes / 2,
+		Lease:   lease,
+		Soon:    20 * time.Second,
+		Ordered: true,
+		Shares:  true,
+		Unknown: []string{"LastHeard"},
+	}, "this process"
+}
+
+type memoryHarness struct {
+	store *memlock.Store
+	lease time.Duration
+}
+
+func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
+	t.Helper()
+	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, OnEvent: o.OnEvent})
+	must(t, err)
+	return &locktest.Client{
+		API:    c.Client,
+		Cut:    func() { h.store.Cut(c) },
+		Heal:   func() { h.store.Heal(c) },
+		Expire: func() { h.store.Expire(c) },
+	}
+}
+
+// Residue asks the store through its own client.
+func (h *memoryHarness) Residue(t testing.TB, key string) []string {
+	t.Helper()
+	c, err := memlock.New(&memlock.Options{Store: h.store})
+	must(t, err)
+	defer func() { _ = c.Close(limited(t)) }()
+	info, err := c.Inspect(limited(t), key)
+	must(t, err)
+	var left []string
+	if info.Held {
+		left = append(left, "holder "+info.Owner)
+	}
+	for _, w := range info.Queue {
+		left = append(left, "waiter "+w.Owner)
+	}
+	return left
 }

@@ -21,12 +21,10 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// conformanceSession is the session timeout that the clients of the suite ask for. A
-// server given by its address may clamp it.
+// conformanceSession is the session timeout that the clients of the suite ask for. A server given by its address may clamp it.
 const conformanceSession = 6 * time.Second
 
-// zookeeperEngine is a server given by its address, in a container, or a local process. All
-// forms of names share it.
+// zookeeperEngine is a server given by its address, in a container, or a local process. All forms of names share it.
 func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*testing.T) (locktest.Engine, string) {
 	return func(t *testing.T) (locktest.Engine, string) {
 		target := server()
@@ -50,8 +48,7 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 	}
 }
 
-// versionOf is the version that a server reports, for the results; it is empty if the
-// server reports none.
+// versionOf is the version that a server reports, for the results; it is empty if the server reports none.
 func versionOf(t *testing.T, addr string) string {
 	version, err := zkserver.Version(limited(t), addr)
 	if err != nil {
@@ -60,8 +57,7 @@ func versionOf(t *testing.T, addr string) string {
 	return ", ZooKeeper " + version
 }
 
-// zkHarness is a namespace on a ZooKeeper server. Each client has its own proxy, and a
-// clock that can be stopped and set.
+// zkHarness is a namespace on a ZooKeeper server. Each client has its own proxy, and a clock that can be stopped and set.
 type zkHarness struct {
 	addr  string // of the clients
 	root  string

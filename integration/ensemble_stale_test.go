@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// staleTimeout is the session timeout of these tests: a client doubts a node after twice
-// that.
+// staleTimeout is the session timeout of these tests: a client doubts a node after twice that.
 const staleTimeout = time.Second
 
 // leaves is what a client logs when it leaves a stale server.
@@ -25,8 +24,7 @@ const leaves = "the server shows a znode that the leader does not have, and is l
 // ghostName is the node of a contender before all others, with the owner name ghost.
 const ghostName = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// staleEnsemble is an ensemble with one server that shows nodes that the others do not
-// have.
+// staleEnsemble is an ensemble with one server that shows nodes that the others do not have.
 type staleEnsemble struct {
 	ensemble *zkserver.Ensemble
 	server   int
@@ -45,8 +43,7 @@ func (p *staleEnsemble) haunt(t *testing.T, key string) {
 	must(t, p.ensemble.Plant(p.server, parent+"/"+ghostName, []byte("ghost")))
 }
 
-// client makes a client that is connected to the stale server and sees a ghost just
-// before the age at which it doubts it.
+// client makes a client that is connected to the stale server and sees a ghost just before the age at which it doubts it.
 func (p *staleEnsemble) client(t *testing.T, key string) *zklock.Client {
 	t.Helper()
 	p.haunt(t, key)
@@ -68,8 +65,7 @@ func dialInOrder(t *testing.T, logs *logtest.Recorder, first string, second *fau
 	return client
 }
 
-// TestStaleServer guards against waiting for ever behind a znode that only the client's
-// server still has: ZOOKEEPER-5010.
+// TestStaleServer guards against waiting for ever behind a znode that only the client's server still has: ZOOKEEPER-5010.
 func TestStaleServer(t *testing.T) {
 	start(t)
 	e := zkserver.NewEnsemble(t, zkserver.Config{Controlled: true, MaxSessionTimeout: longest})

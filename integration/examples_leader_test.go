@@ -3,7 +3,6 @@ package integration_test
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -131,11 +130,7 @@ func metricsExample(t *testing.T, all examples) {
 				}
 				return got[beats] >= 3
 			}) {
-				verdict.Fatalf(t, "never: %v and three heartbeats; last was %s", want, lines(got))
-			}
-			took := got[`holdfast_heartbeat_duration_seconds_sum{result="ok"}`]
-			if took <= 0 || took > got[beats]*patience.Seconds() {
-				t.Errorf("%v heartbeats took %v s", got[beats], took)
+				verdict.Fatalf(t, "never: %v and three heartbeats; last was %v", want, got)
 			}
 			e.interrupt()
 			e.ends(0)
@@ -172,12 +167,4 @@ func scrape(t *testing.T, url, engine string) map[string]float64 {
 		values[name] += value
 	}
 	return values
-}
-
-func lines(values map[string]float64) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		fmt.Fprintf(&b, "\n\t%s %v", name, values[name])
-	}
-	return b.String()
 }

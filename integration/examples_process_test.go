@@ -43,13 +43,11 @@ type example struct {
 	gone  chan struct{} // closed when it has ended and all of out is there
 }
 
-// starting has a place for each example that has just been started and has not yet printed
-// anything. If all examples started at once, none would find its server in the time that it
-// gives itself on a slow machine.
+// starting has a place for each example that has just been started and has not yet printed anything. If all examples started at
+// once, none would find its server in the time that it gives itself on a slow machine.
 var starting = make(chan struct{}, 4)
 
-// run starts an example, with further variables of the environment. It dies with
-// the test.
+// run starts an example, with further variables of the environment. It dies with the test.
 func (all examples) run(t *testing.T, name string, env []string, args ...string) *example {
 	t.Helper()
 	e := &example{
@@ -131,8 +129,7 @@ func (e *example) told(pattern string) {
 	}
 }
 
-// complained fails the test unless the example printed exactly this line to its standard
-// error.
+// complained fails the test unless the example printed exactly this line to its standard error.
 func (e *example) complained(pattern string) {
 	e.t.Helper()
 	err := e.stderr()
@@ -149,8 +146,7 @@ func (e *example) interrupt() {
 	}
 }
 
-// ends waits for the end of an example. One that succeeds prints nothing to its standard
-// error.
+// ends waits for the end of an example. One that succeeds prints nothing to its standard error.
 func (e *example) ends(status int) {
 	e.t.Helper()
 	select {
@@ -166,8 +162,7 @@ func (e *example) ends(status int) {
 	}
 }
 
-// A place selects an example's engine: by arguments, or by environment variables,
-// name=value.
+// A place selects an example's engine: by arguments, or by environment variables, name=value.
 type place struct {
 	args, env []string
 	table     string // on DynamoDB

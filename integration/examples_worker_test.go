@@ -1,7 +1,7 @@
 package integration_test
 
 import (
-	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,8 +35,7 @@ const (
 	consumerKey = "examples/consumer/stream-1"
 )
 
-// twoWorkers are two processes that take turns. When one ends, the other goes on, and
-// then ends in the middle of its work.
+// twoWorkers are two processes that take turns. When one ends, the other goes on, and then ends in the middle of its work.
 func twoWorkers(t *testing.T, all examples, p place) {
 	t.Helper()
 	args := append([]string{"-term", "500ms"}, p.args...)
@@ -59,50 +58,35 @@ func twoWorkers(t *testing.T, all examples, p place) {
 // oneAtATime fails the test if two turns overlap, or if a worker has not stopped.
 func oneAtATime(t *testing.T, workers ...*example) {
 	t.Helper()
-	type turn struct {
-		token       holdfast.Token
-		works, ends time.Time
-	}
-	var turns []turn
+	type turn struct{ works, ends time.Time }
+	turns := make(map[uint64]turn)
 	line := regexp.MustCompile(`(?m)^time=(\S+) level=INFO msg=(works|stops) worker=\S+ token=(\d+)$`)
 	for _, w := range workers {
 		for _, found := range line.FindAllStringSubmatch(w.out.String(), -1) {
 			at, err := time.Parse(time.RFC3339, found[1])
 			must(t, err)
-			token, err := strconv.ParseInt(found[3], 10, 64)
+			token, err := strconv.ParseUint(found[3], 10, 64)
 			must(t, err)
-			if found[2] == "works" {
-				turns = append(turns, turn{token: holdfast.Token(token), works: at})
-				continue
+			now := turns[token]
+			if found[2] == "works" && now.works.IsZero() {
+				turns[token] = turn{works: at}
+			} else if now.ends.IsZero() && found[2] == "stops" {
+				turns[token] = turn{now.works, at}
+			} else {
+				t.Errorf("token %d %s again; %s", token, found[2], w)
 			}
-			i := slices.IndexFunc(turns, func(turn turn) bool { return turn.token == holdfast.Token(token) })
-			if i < 0 {
-				t.Fatalf("stops with token %d, with which it has not worked; %s", token, w)
-			}
-			turns[i].ends = at
 		}
 	}
-	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.token, b.token) })
-	for i, turn := range turns {
-		if turn.ends.IsZero() {
-			t.Errorf("the turn with token %d has no end", turn.token)
-		}
-		if i == 0 {
-			continue
-		}
+	var last time.Time
+	for _, token := range slices.Sorted(maps.Keys(turns)) {
 		// A holder learns that its lock is over a margin before others can have the key. On a machine that stood still
 		// meanwhile it may say so after the next one.
-		before := turns[i-1]
-		if over := turn.works.Before(before.ends); over && verdict.Stalled(t) >= verdict.Excuse {
-			verdict.Inconclusive(t, "token %d works from %v, token %d until %v", turn.token, turn.works, before.token, before.ends)
-		} else if over || turn.token == before.token {
-			t.Errorf("token %d works from %v, token %d until %v", turn.token, turn.works, before.token, before.ends)
+		if over := turns[token].works.Before(last); over && verdict.Stalled(t) >= verdict.Excuse {
+			verdict.Inconclusive(t, "token %d works from %v, the one before until %v", token, turns[token].works, last)
+		} else if over || turns[token].works.IsZero() || turns[token].ends.IsZero() {
+			t.Errorf("token %d works from %v until %v, the one before until %v; %v", token, turns[token].works, turns[token].ends, last, workers)
 		}
-	}
-	if t.Failed() {
-		for _, w := range workers {
-			t.Log(w)
-		}
+		last = turns[token].ends
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
-	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -80,47 +79,6 @@ func TestCreationArrivesLate(t *testing.T) {
 				release(t, take(t, s.other(t), s.key))
 			})
 		})
-	}
-}
-
-// stoppedFollower makes real servers do what arrives does: a follower is stopped, the client sends it a create and repeats that at
-// the leader, and is back on a new connection when the follower resumes. In a third of the rounds the follower then carries out
-// the create of the old connection. The stray must not stay in the queue for longer than it takes to notice it.
-func stoppedFollower(t *testing.T, e *zkserver.Ensemble) {
-	const delivery = 20 * time.Millisecond // nearly always enough to get from a proxy to the socket of a stopped server
-	leader, followers := leaderAndFollowers(t, e)
-	main, stopped := e.Servers()[leader], e.Servers()[followers[0]]
-	conn, other, p := plain(t, main.Addr()), dial(t, main.Addr(), nil), proxy(t, stopped.Addr())
-	client := dialServers(t, zklock.Options{SessionTimeout: 10 * time.Second}, p.Addr())
-	for range 8 {
-		key := newKey(t)
-		parent := prepare(t, conn, key)
-		release(t, take(t, client, newKey(t))) // it is at the follower
-		sent, pass := p.HoldRequest(faultproxy.OpCreate, parent)
-		got := acquiring(limited(t), client, key)
-		receive(t, "creation", sent)
-		must(t, stopped.Pause())
-		pass()
-		time.Sleep(delivery)
-		p.SetUpstream(main.Addr())
-		p.Drop()
-		lock := granted(t, got)
-		release(t, lock)
-		p.SetUpstream(stopped.Addr())
-		p.ResetCounts()
-		p.Drop()
-		eventually(t, "the client comes back", func() bool { return p.Count(faultproxy.ToServer, faultproxy.OpConnect) > 0 })
-		time.Sleep(delivery)
-		must(t, stopped.Resume())
-		release(t, take(t, client, newKey(t)))
-		next := take(t, other, key)
-		if next.Token() <= lock.Token() {
-			t.Errorf("token %v after %v", next.Token(), lock.Token())
-		}
-		if err := next.Release(limited(t)); errors.Is(err, holdfast.ErrLost) {
-			t.Error(err)
-		}
-		noResidue(t, conn, parent)
 	}
 }
 

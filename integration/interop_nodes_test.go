@@ -9,8 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -100,9 +98,8 @@ func (c *interopCell) revoker(t *testing.T) {
 	}
 }
 
-// owners tests what other programs see of us, and we of them: the owner name is where
-// kazoo's contenders and Curator's participants look for it, in the order of the queue,
-// and Inspect shows what they wrote there.
+// owners tests what other programs see of us, and we of them: the owner name is where kazoo's contenders and Curator's
+// participants look for it, in the order of the queue, and Inspect shows what they wrote there.
 func (c *interopCell) owners(t *testing.T) {
 	addr, conn := c.addr, c.conn
 	t.Run("ours", func(t *testing.T) {
@@ -160,8 +157,7 @@ func (c *interopCell) owners(t *testing.T) {
 			token := holdfast.Token(other.acquire(key).Token)
 			info, err := client.Inspect(limited(t), key)
 			must(t, err)
-			// Curator's node has the address of its machine; the others have their given
-			// names.
+			// Curator's node has the address of its machine; the others have their given names.
 			named := info.Owner == other.name
 			if who == peerCurator {
 				named = net.ParseIP(info.Owner) != nil
@@ -176,9 +172,8 @@ func (c *interopCell) owners(t *testing.T) {
 
 // Hazard Z8: children of a lock's znode that are not contenders.
 
-// strangers tests the known behaviour with children without a sequence number: we and
-// kazoo ignore them, go-zookeeper's Lock fails and leaves its node behind, and Curator
-// counts each of them, in the order of names.
+// strangers tests the known behaviour with children without a sequence number: we and kazoo ignore them, go-zookeeper's Lock
+// fails and leaves its node behind, and Curator counts each of them, in the order of names.
 func (c *interopCell) strangers(t *testing.T) {
 	conn := c.conn
 	for _, child := range []string{"README", "!"} {
@@ -209,32 +204,5 @@ func (c *interopCell) strangers(t *testing.T) {
 				o.release()
 			})
 		}
-	}
-}
-
-// shortGUID tests the known behaviour with a child whose name begins like Curator's but
-// is shorter: go-zookeeper's Lock panics on it once the reply to a create is lost. That
-// is why our own names have guids of full length.
-func (c *interopCell) shortGUID(t *testing.T) {
-	key, p := persistent(t, c.conn), proxy(t, c.addr)
-	must(t, errOf(c.conn.Create(key+"/_c_short-lock-0000000000", nil, 0, zk.WorldACL(zk.PermAll))))
-	victim := zkPeer(t, p.Addr(), peerGo, "victim", options().SessionTimeout, nil)
-	victim.expected.Store(true)
-	for tries, r := 0, (peerReport{}); tries == 0 || r.What == peerFailed; tries++ {
-		if tries == 20 {
-			verdict.Inconclusive(t, "go-zookeeper's Lock fails each time: %s", r.Note)
-		}
-		lost := p.LoseRequest(faultproxy.OpCreate, key)
-		victim.do("acquire", key)
-		receive(t, "a creation is lost", lost)
-		// It looks for what it has created; and fails, if it does so while it is not connected yet.
-		if r = receive(t, "go-zookeeper's Lock fails, or its process ends", victim.answers); r.What == fleetAcquired {
-			t.Fatal("go-zookeeper's Lock is granted")
-		}
-	}
-	<-victim.gone
-	if log := victim.logged(); !strings.Contains(log, "slice bounds out of range") ||
-		!strings.Contains(log, "CreateProtectedEphemeralSequential") {
-		t.Errorf("go-zookeeper's process ended with %v:\n%s", victim.Err(), log)
 	}
 }

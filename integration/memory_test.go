@@ -87,16 +87,7 @@ func hoard(t *testing.T, client *zklock.Client, prefix string, n int) []*holdfas
 	ctx, cancel := context.WithTimeout(t.Context(), patience*time.Duration(1+n/1000))
 	defer cancel()
 	locks, errs := make([]*holdfast.Lock, n), make([]error, n)
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 64)
-	for i := range locks {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			locks[i], errs[i] = client.Acquire(ctx, fmt.Sprintf("%s.%d", prefix, i))
-		})
-	}
-	wg.Wait()
+	few(n, func(i int) { locks[i], errs[i] = client.Acquire(ctx, fmt.Sprintf("%s.%d", prefix, i)) })
 	for _, err := range errs {
 		must(t, err)
 	}

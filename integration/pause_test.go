@@ -24,8 +24,7 @@ func init() { children[pausedChild] = runPaused }
 
 const pauseProbed = "probed"
 
-// pauseProbes are the ways to check a lock, by the name of the method. Each returns why
-// the lock is over; nil: it is live.
+// pauseProbes are the ways to check a lock, by the name of the method. Each returns why the lock is over; nil: it is live.
 var pauseProbes = map[string]func(*holdfast.Lock) error{
 	"Err": func(lock *holdfast.Lock) error { return lock.Err() },
 	"Done": func(lock *holdfast.Lock) error {

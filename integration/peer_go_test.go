@@ -37,8 +37,7 @@ var goDials = map[string]func(arguments []string) (goLocks, error){
 	"zklock": dialZklock, "election": dialElection, "go-zookeeper": dialGoZookeeper, "dynamolock": dialDynamolock,
 }
 
-// goLocks is the lock of such a peer. Only live is called while another method runs; it
-// reports on the last result of acquire.
+// goLocks is the lock of such a peer. Only live is called while another method runs; it reports on the last result of acquire.
 type goLocks interface {
 	acquire(path string) (at int64, token uint64, err error) // at: when it was granted
 	live() error                                             // nil: it counts as live
@@ -213,8 +212,7 @@ func (c *clientLocks) close() {
 	_ = c.client.Close(ctx)
 }
 
-// goZookeeperLocks are go-zookeeper's own. They do not report losses: users can watch for
-// the end of the session, as this does.
+// goZookeeperLocks are go-zookeeper's own. They do not report losses: users can watch for the end of the session, as this does.
 type goZookeeperLocks struct {
 	addr    string
 	session time.Duration

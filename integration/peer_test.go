@@ -99,8 +99,7 @@ func ours(peer fleetLanguage) bool {
 	return program == "zklock" || program == "election" || program == "dynamolock"
 }
 
-// peerReport is one line of a peer's output: an event, as in a fleet, or the answer to a
-// question.
+// peerReport is one line of a peer's output: an event, as in a fleet, or the answer to a question.
 type peerReport struct {
 	fleetReport
 	Names []string `json:"names"`
@@ -212,8 +211,7 @@ func (p *peer) listen(heard func(fleetReport)) {
 	}
 }
 
-// foreignRace returns a report of the race detector, unless it is about go-zookeeper
-// alone: that one has races on reconnecting.
+// foreignRace returns a report of the race detector, unless it is about go-zookeeper alone: that one has races on reconnecting.
 func foreignRace(log string) string {
 	for report := range strings.SplitSeq(log, "==================") {
 		if !strings.Contains(report, "DATA RACE") {

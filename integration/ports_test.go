@@ -9,12 +9,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,23 +23,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
 )
-
-// dialAndMeasure is a program that dials the server in its environment and prints its
-// peak memory in bytes.
-func dialAndMeasure() int {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	_, err := zklock.Dial(ctx, []string{os.Getenv(wrongPortVariable)}, nil)
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	fmt.Println(memory.Sys) // never less than before
-	fmt.Println(err)
-	return 0
-}
-
-const wrongPortVariable = "HOLDFAST_WRONG_PORT"
-
-func init() { children["dial and measure"] = dialAndMeasure }
 
 // TestPorts dials every port that a client can confuse: of servers with TLS and without, and the AdminServer's. It tests
 // hazard Z25 with ZooKeeper's own ports: Dial names the kind of port as soon as it has a reply, and trusts no length from it. TestConfigurations covers client certificates.
@@ -123,19 +103,6 @@ func TestPorts(t *testing.T) {
 		s.reconnects(t)
 		must(t, lock.Verify(limited(t)))
 		release(t, lock)
-	})
-	t.Run("memory", func(t *testing.T) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childVariable+"=dial and measure", wrongPortVariable+"="+admin)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		var most int
-		if _, err := fmt.Sscan(string(out), &most); err != nil || most == 0 || most > 64<<20 || !strings.Contains(string(out), "HTTP server") {
-			t.Errorf("%v, at most 64 MiB are wanted, and to hear of an HTTP server: %s", err, out)
-		}
-		t.Logf("%s", out)
 	})
 }
 

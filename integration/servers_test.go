@@ -144,3 +144,115 @@ func TestHerd(t *testing.T) {
 	noResidue(t, conn, under(key))
 	noWatches(t, addr, under(key))
 }
+
+// audit checks the grants of one key to clients of this process: at each grant, the
+// previous holder must know of its end (G1, G2), and the token must have risen (G3).
+type audit struct {
+	mu     sync.Mutex
+	last   *holdfast.Lock
+	grants int
+}
+
+func (a *audit) granted(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil {
+		// Read after the new grant: a lock that is still live makes two holders.
+		if err := a.last.Err(); err == nil && lock.Err() == nil {
+			t.Errorf("%s and %s hold %q at one time", a.last.Owner(), lock.Owner(), lock.Key())
+		}
+		if lock.Token() <= a.last.Token() {
+			t.Errorf("token %d of %q after %d", lock.Token(), lock.Key(), a.last.Token())
+		}
+	}
+	a.last = lock
+	a.grants++
+}
+
+func (a *audit) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.grants
+}
+
+// waits makes a client wait for a key, and checks the grant as soon as it comes.
+func (a *audit) waits(t *testing.T, client acquirer, key string) <-chan *holdfast.Lock {
+	got := make(chan *holdfast.Lock, 1)
+	go func() {
+		lock, err := client.Acquire(t.Context(), key)
+		if err == nil {
+			a.granted(t, lock)
+			got <- lock
+		}
+	}()
+	return got
+}
+
+// inLine makes a client wait for a key, and returns when it is in the queue.
+func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *holdfast.Lock {
+	t.Helper()
+	got := a.waits(t, client, key)
+	eventually(t, "the waiter stands in the queue", func() bool {
+		info, err := client.Inspect(limited(t), key)
+		return err == nil && len(info.Queue) > 0
+	})
+	return got
+}
+
+// survivesOrEnds checks a lock after its ensemble is whole again: if it is live, the
+// quorum agrees; if not, another client can acquire the key.
+func survivesOrEnds(t *testing.T, a *audit, lock *holdfast.Lock, waiter <-chan *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Verify(limited(t)); err == nil {
+		t.Log("the lock has survived")
+		check(t, lock.Release(limited(t)))
+	} else if errors.Is(err, holdfast.ErrLost) {
+		t.Logf("the lock has ended: %v", err)
+	} else {
+		t.Errorf("Verify = %v, want nil or ErrLost", err)
+	}
+	next := receive(t, "a grant for the next in line", waiter)
+	check(t, next.Release(limited(t)))
+}
+
+// TestLaggingFollower (Z13): a client moves to a follower that lags behind its previous server. Its reads may be late, never wrong.
+func TestLaggingFollower(t *testing.T) {
+	start(t)
+	e := zkserver.NewEnsemble(t, zkserver.Config{SyncLimit: 50, MaxSessionTimeout: longest})
+	leader, followers := leaderAndFollowers(t, e)
+	behind := e.Servers()[followers[0]]
+	key, held, a, b := newKey(t), newKey(t), &audit{}, &audit{}
+	p := proxy(t, e.Servers()[leader].Addr())
+	mover := dial(t, p.Addr(), nil)
+	stays := dialServers(t, *options(), e.Servers()[leader].Addr())
+	first := take(t, stays, key)
+	a.granted(t, first)
+	waiter := a.inLine(t, mover, key)
+	lock := take(t, mover, held)
+	b.granted(t, lock)
+	next := b.inLine(t, stays, held)
+
+	must(t, behind.Pause())
+	p.SetUpstream(behind.Addr())
+	p.Drop()
+	check(t, first.Release(limited(t)))
+	// More for the follower to catch up with: a queue that forms and dissolves behind the waiter.
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := stays.Acquire(ctx, key); err == nil {
+				t.Error("granted past the waiter who comes first")
+			}
+		})
+	}
+	wg.Wait()
+	must(t, behind.Resume())
+	moved := receive(t, "the grant at the follower", waiter)
+	survivesOrEnds(t, b, lock, next)
+	if err := moved.Release(limited(t)); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		t.Error(err)
+	}
+}
