@@ -15,14 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/locktest"
-	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// engines are the engines that run the whole contract. Opening one returns the name of its server.
+// engines are the engines that run the whole contract on servers. Opening one returns the name of its server. memlock, which has
+// none, runs it in its own tests.
 func engines(zookeeper func() *zkserver.Target) map[string]func(*testing.T) (locktest.Engine, string) {
 	return map[string]func(*testing.T) (locktest.Engine, string){
-		"memory":                    memoryEngine,
 		"zookeeper/curator":         zookeeperEngine(zookeeper, zklock.CuratorNames),
 		"zookeeper/kazoo":           zookeeperEngine(zookeeper, zklock.KazooNames),
 		"zookeeper/curator-latch":   zookeeperEngine(zookeeper, zklock.CuratorLatchNames),
@@ -140,53 +139,4 @@ func (r *result) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s conformance  %-25s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs  %s\n", outcome, r.engine,
 		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, time.Since(r.began).Seconds(), r.source)
-}
-
-// memoryEngine is memlock in real time. memlock's own tests stop and set its clocks, in virtual time.
-func memoryEngine(*testing.T) (locktest.Engine, string) {
-	const lease = 4 * time.Second
-	return locktest.Engine{
-		Start:   func(testing.TB) locktest.Harness { return &memoryHarness{store: memlock.NewStore(), lease: lease} },
-		Lanes:   conformanceLanes / 2,
-		Lease:   lease,
-		Soon:    20 * time.Second,
-		Ordered: true,
-		Shares:  true,
-		Unknown: []string{"LastHeard"},
-	}, "this process"
-}
-
-type memoryHarness struct {
-	store *memlock.Store
-	lease time.Duration
-}
-
-func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
-	t.Helper()
-	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, OnEvent: o.OnEvent})
-	must(t, err)
-	return &locktest.Client{
-		API:    c.Client,
-		Cut:    func() { h.store.Cut(c) },
-		Heal:   func() { h.store.Heal(c) },
-		Expire: func() { h.store.Expire(c) },
-	}
-}
-
-// Residue asks the store through its own client.
-func (h *memoryHarness) Residue(t testing.TB, key string) []string {
-	t.Helper()
-	c, err := memlock.New(&memlock.Options{Store: h.store})
-	must(t, err)
-	defer func() { _ = c.Close(limited(t)) }()
-	info, err := c.Inspect(limited(t), key)
-	must(t, err)
-	var left []string
-	if info.Held {
-		left = append(left, "holder "+info.Owner)
-	}
-	for _, w := range info.Queue {
-		left = append(left, "waiter "+w.Owner)
-	}
-	return left
 }

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -77,57 +76,6 @@ func TestCreationArrivesLate(t *testing.T) {
 				test(t, s, lost, got, giveUp)
 				noResidue(t, s.conn, s.parent)
 				release(t, take(t, s.other(t), s.key))
-			})
-		})
-	}
-}
-
-// Z34. The request of a SetData that was given up arrives late. It never replaces what came later, or the data of another lock.
-func TestDataArrivesLate(t *testing.T) {
-	t.Parallel()
-	for when, c := range map[string]struct {
-		use  func(t *testing.T, s *scene, lock *holdfast.Lock) *holdfast.Lock // before it arrives
-		data string                                                           // afterwards
-		want error                                                            // of the late request
-	}{
-		"after a later call": {func(t *testing.T, _ *scene, lock *holdfast.Lock) *holdfast.Lock {
-			must(t, lock.SetData(limited(t), []byte("new")))
-			return lock
-		}, "new", zk.ErrBadVersion},
-		"after the same again": {func(t *testing.T, _ *scene, lock *holdfast.Lock) *holdfast.Lock {
-			must(t, lock.SetData(limited(t), []byte("old"))) // the present data does not show that it was written again
-			return lock
-		}, "old", zk.ErrBadVersion},
-		"while the next one holds": {func(t *testing.T, s *scene, lock *holdfast.Lock) *holdfast.Lock {
-			release(t, lock)
-			return s.take(t, holdfast.WithData([]byte("next")))
-		}, "next", zk.ErrNoNode},
-		"before a later call": {func(_ *testing.T, _ *scene, lock *holdfast.Lock) *holdfast.Lock { return lock }, "late", nil},
-	} {
-		t.Run(when, func(t *testing.T) {
-			play(t, nil, func(t *testing.T, s *scene) {
-				lock := s.take(t, holdfast.WithData([]byte("old")))
-				ctx, giveUp := context.WithCancel(limited(t))
-				loss := s.proxy.LoseRequest(faultproxy.OpSetData, s.parent)
-				reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
-				set := async(func() error { return lock.SetData(ctx, []byte("late")) })
-				lost := receive(t, "loss", loss)
-				receive(t, "reconnection", reconnecting)
-				giveUp()
-				receive(t, "SetData returns", set)
-				reconnect()
-				last := c.use(t, s, lock)
-				rest := lost.Payload[8+4+len(lost.Path):] // behind xid, opcode and path
-				n := binary.BigEndian.Uint32(rest)
-				if _, err := s.conn.Set(lost.Path, rest[4:4+n], int32(binary.BigEndian.Uint32(rest[4+n:]))); !errors.Is(err, c.want) {
-					t.Errorf("the late request: %v, want %v", err, c.want)
-				}
-				if info, err := s.other(t).Inspect(limited(t), s.key); err != nil || string(info.Data) != c.data {
-					t.Errorf("others read %q, %v; want %q", info.Data, err, c.data)
-				}
-				must(t, last.SetData(limited(t), []byte("last")))
-				release(t, last)
-				s.clean(t)
 			})
 		})
 	}
