@@ -20,21 +20,18 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// configurationsVariable lists the configurations for TestConfigurations, separated by
-// commas, or is "all". Without it, the test runs only the partition with TLS; "make
-// test-versions" runs the rest.
+// configurationsVariable lists the configurations for TestConfigurations, separated by commas, or is "all". Without it, the test
+// runs only the partition with TLS; "make test-versions" runs the rest.
 const configurationsVariable = "HOLDFAST_CONFIGURATIONS"
 
 // A configuration is that of an ensemble and of its clients.
 type configuration struct {
 	name string
-	// open changes the configuration of the servers, and returns a function that changes
-	// that of the clients, or nil.
+	// open changes the configuration of the servers, and returns a function that changes that of the clients, or nil.
 	open func(*testing.T, *zkserver.Config) func(*zklock.Options)
 	// prepare, if not nil, is called first, with a connection to the ensemble.
 	prepare func(*testing.T, *zk.Conn, *zklock.Options)
-	// silent says that sessions can be local to their server, so the suite cannot look
-	// them up elsewhere.
+	// silent says that sessions can be local to their server, so the suite cannot look them up elsewhere.
 	silent bool
 }
 
@@ -83,9 +80,8 @@ var configurations = []configuration{
 	}},
 }
 
-// TestConfigurations runs the whole contract, and the partition of
-// TestCutOffWithFollower, on ensembles with configurations that the other tests do not
-// use.
+// TestConfigurations runs the whole contract, and the partition of TestCutOffWithFollower, on ensembles with configurations that
+// the other tests do not use.
 func TestConfigurations(t *testing.T) {
 	names := os.Getenv(configurationsVariable)
 	wanted := strings.Split(cmp.Or(names, "tls"), ",")
@@ -142,8 +138,7 @@ func goThrough(t *testing.T, c configuration, whole bool) {
 		t.Run("conformance", func(t *testing.T) { configurationConforms(t, c, config, dress, server) })
 	}
 	t.Run("cut off", func(t *testing.T) {
-		// Leave out the limit of two ticks: with two ensembles on one machine the leader's
-		// pings are late.
+		// Leave out the limit of two ticks: with two ensembles on one machine the leader's pings are late.
 		cutOffFrom(t, e, place, dress, tick, 0, cutOffSorts(tick, false)[1:])
 	})
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// engines are the engines that run the whole contract. Opening one returns the name of its server.
+// engines are the engines that run the whole contract on servers. Opening one returns the name of its server. memlock, which has
+// none, runs it in its own tests.
 func engines(zookeeper func() *zkserver.Target) map[string]func(*testing.T) (locktest.Engine, string) {
 	return map[string]func(*testing.T) (locktest.Engine, string){
-		"memory":                    memoryEngine,
 		"zookeeper/curator":         zookeeperEngine(zookeeper, zklock.CuratorNames),
 		"zookeeper/kazoo":           zookeeperEngine(zookeeper, zklock.KazooNames),
 		"zookeeper/curator-latch":   zookeeperEngine(zookeeper, zklock.CuratorLatchNames),
@@ -32,10 +32,9 @@ func engines(zookeeper func() *zkserver.Target) map[string]func(*testing.T) (loc
 	}
 }
 
-// changeable are the guarantees that a form of an engine can break although the engine's
-// other forms keep them: a form of names changes how a node of one's own is found, and how
-// the queue is read; FailClosed differs from FailClosedFenced, which runs all cases, in its
-// writes. With HOLDFAST_CONFORMANCE=full every form runs all cases.
+// changeable are the guarantees that a form of an engine can break although the engine's other forms keep them: a form of names
+// changes how a node of one's own is found, and how the queue is read; FailClosed differs from FailClosedFenced, which runs all
+// cases, in its writes. With HOLDFAST_CONFORMANCE=full every form runs all cases.
 var changeable = map[string][]string{
 	"zookeeper/kazoo":         {"G1", "G3", "G5", "G6", "G7", "G10", "G13", "G14", "G19", "G20", "G21"},
 	"zookeeper/curator-latch": {"G1", "G3", "G5", "G6", "G7", "G10", "G13", "G14"},
@@ -49,8 +48,7 @@ const conformanceLanes = 10
 // TestConformance runs the same cases on every engine, on real servers and in real time.
 // It prints the result of each engine at once.
 //
-// The engines run at the same time, and no other test of this package runs with them: the
-// cases mostly wait for leases to expire.
+// The engines run at the same time, and no other test of this package runs with them: the cases mostly wait for leases to expire.
 func TestConformance(t *testing.T) {
 	zookeeper := sync.OnceValue(func() *zkserver.Target {
 		return zkserver.Find(t, zkserver.Config{MaxSessionTimeout: 30 * time.Second})

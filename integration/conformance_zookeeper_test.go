@@ -21,12 +21,10 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// conformanceSession is the session timeout that the clients of the suite ask for. A
-// server given by its address may clamp it.
+// conformanceSession is the session timeout that the clients of the suite ask for. A server given by its address may clamp it.
 const conformanceSession = 6 * time.Second
 
-// zookeeperEngine is a server given by its address, in a container, or a local process. All
-// forms of names share it.
+// zookeeperEngine is a server given by its address, in a container, or a local process. All forms of names share it.
 func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*testing.T) (locktest.Engine, string) {
 	return func(t *testing.T) (locktest.Engine, string) {
 		target := server()
@@ -50,8 +48,7 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 	}
 }
 
-// versionOf is the version that a server reports, for the results; it is empty if the
-// server reports none.
+// versionOf is the version that a server reports, for the results; it is empty if the server reports none.
 func versionOf(t *testing.T, addr string) string {
 	version, err := zkserver.Version(limited(t), addr)
 	if err != nil {
@@ -60,8 +57,7 @@ func versionOf(t *testing.T, addr string) string {
 	return ", ZooKeeper " + version
 }
 
-// zkHarness is a namespace on a ZooKeeper server. Each client has its own proxy, and a
-// clock that can be stopped and set.
+// zkHarness is a namespace on a ZooKeeper server. Each client has its own proxy, and a clock that can be stopped and set.
 type zkHarness struct {
 	addr  string // of the clients
 	root  string
@@ -240,7 +236,7 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case f.Op == faultproxy.OpCreate && f.Err == 0, createsLease(f):
+	case f.Op == faultproxy.OpCreate && f.Err == 0:
 		if path := createdPath(f); isSequential(path) { // and no parent
 			u.paths[path] = struct{}{}
 		}
@@ -249,12 +245,6 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	case f.Op == faultproxy.OpGetData, f.Op == faultproxy.OpDelete:
 		delete(u.paths, f.Path)
 	}
-}
-
-// createsLease reports whether a reply is that to the transaction that has created the lease of a permit.
-func createsLease(f faultproxy.Frame) bool {
-	return f.Op == faultproxy.OpMulti && strings.Contains(f.Path, "/leases/") && len(f.Payload) > 25 &&
-		binary.BigEndian.Uint32(f.Payload[16:]) == uint32(faultproxy.OpCreate) // else it has failed
 }
 
 func isSequential(path string) bool {
@@ -286,20 +276,17 @@ func (h *zkHarness) Residue(t testing.TB, key string) []string {
 		if name, err := url.PathUnescape(lock); err != nil || name != key {
 			continue
 		}
-		path := opts.Root + "/" + lock
-		left = append(left, h.children(t, path)...)
-		for _, below := range []string{path + "/locks", path + "/leases", path + "-__lock__"} { // of semaphores
-			left = append(left, h.children(t, below)...)
+		nodes, _, err := h.plain.Children(opts.Root + "/" + lock)
+		if err != nil && err != zk.ErrNoNode {
+			t.Fatal(err)
 		}
+		left = append(left, nodes...)
 	}
-	return slices.DeleteFunc(left, func(node string) bool { return node == "locks" || node == "leases" })
+	return left
 }
 
-func (h *zkHarness) children(t testing.TB, path string) []string {
-	t.Helper()
-	nodes, _, err := h.plain.Children(path)
-	if err != nil && err != zk.ErrNoNode {
-		t.Fatal(err)
-	}
-	return nodes
+// createdPath is the path in the reply to a create.
+func createdPath(f faultproxy.Frame) string {
+	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
+	return string(f.Payload[20 : 20+n])
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// staleTimeout is the session timeout of these tests: a client doubts a node after twice
-// that.
+// staleTimeout is the session timeout of these tests: a client doubts a node after twice that.
 const staleTimeout = time.Second
 
 // leaves is what a client logs when it leaves a stale server.
@@ -25,8 +24,7 @@ const leaves = "the server shows a znode that the leader does not have, and is l
 // ghostName is the node of a contender before all others, with the owner name ghost.
 const ghostName = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// staleEnsemble is an ensemble with one server that shows nodes that the others do not
-// have.
+// staleEnsemble is an ensemble with one server that shows nodes that the others do not have.
 type staleEnsemble struct {
 	ensemble *zkserver.Ensemble
 	server   int
@@ -45,8 +43,7 @@ func (p *staleEnsemble) haunt(t *testing.T, key string) {
 	must(t, p.ensemble.Plant(p.server, parent+"/"+ghostName, []byte("ghost")))
 }
 
-// client makes a client that is connected to the stale server and sees a ghost just
-// before the age at which it doubts it.
+// client makes a client that is connected to the stale server and sees a ghost just before the age at which it doubts it.
 func (p *staleEnsemble) client(t *testing.T, key string) *zklock.Client {
 	t.Helper()
 	p.haunt(t, key)
@@ -68,8 +65,7 @@ func dialInOrder(t *testing.T, logs *logtest.Recorder, first string, second *fau
 	return client
 }
 
-// TestStaleServer guards against waiting for ever behind a znode that only the client's
-// server still has: ZOOKEEPER-5010.
+// TestStaleServer guards against waiting for ever behind a znode that only the client's server still has: ZOOKEEPER-5010.
 func TestStaleServer(t *testing.T) {
 	start(t)
 	e := zkserver.NewEnsemble(t, zkserver.Config{Controlled: true, MaxSessionTimeout: longest})
@@ -117,32 +113,9 @@ func TestStaleServer(t *testing.T) {
 			return err == nil && !info.Held
 		})
 	})
-}
-
-// TestLongHolderIsNotDoubtedAway guards against clients that leave their server because
-// of a long holder: the leader has its node as well.
-func TestLongHolderIsNotDoubtedAway(t *testing.T) {
-	start(t)
-	holder, _ := proxied(t, nil)
-	lock := take(t, holder, "/not-doubted-away")
-	var logs logtest.Recorder
-	waiter, wire := proxied(t, &zklock.Options{SessionTimeout: staleTimeout, Logger: logs.Logger()})
-	wire.ResetCounts()
-	granted := make(chan error, 1)
-	go func() {
-		lock, err := waiter.Acquire(limited(t), "/not-doubted-away")
-		if err == nil {
-			err = lock.Release(context.Background())
-		}
-		granted <- err
-	}()
-	eventually(t, "the leader has been asked about the holder twice", func() bool {
-		return wire.Count(faultproxy.ToServer, faultproxy.OpMulti) >= 2
+	t.Run("Observe", func(t *testing.T) {
+		o := observeKey(t, p.client(t, "observed"), "observed")
+		o.last(t, 0)
+		o.end()
 	})
-	release(t, lock)
-	must(t, receive(t, "the waiter is granted the lock", granted))
-	// The connection alone would not show it: a busy machine loses it as well.
-	if logs.Has(leaves) {
-		t.Error("the client left its server")
-	}
 }

@@ -15,12 +15,6 @@ const leaderKey = "examples/leader"
 
 func leaderExample(t *testing.T, all examples) {
 	together(t, map[string]func(*testing.T){
-		"memory": func(t *testing.T) {
-			e := all.run(t, "leader", nil)
-			e.ends(0)
-			e.told(`(?s)is told to leave.*stops, token 1: .*is cut off.*stops, token 2: .*lost: .*` +
-				`answered by \w+, token 3, .*all \d+ requests were answered; the slowest took \S+\n`)
-		},
 		"zookeeper": func(t *testing.T) {
 			addr := server(t).Addr()
 			threeCandidates(t, all, onZooKeeper(addr))

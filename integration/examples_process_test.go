@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,13 +43,11 @@ type example struct {
 	gone  chan struct{} // closed when it has ended and all of out is there
 }
 
-// starting has a place for each example that has just been started and has not yet printed
-// anything. If all examples started at once, none would find its server in the time that it
-// gives itself on a slow machine.
+// starting has a place for each example that has just been started and has not yet printed anything. If all examples started at
+// once, none would find its server in the time that it gives itself on a slow machine.
 var starting = make(chan struct{}, 4)
 
-// run starts an example, with further variables of the environment. It dies with
-// the test.
+// run starts an example, with further variables of the environment. It dies with the test.
 func (all examples) run(t *testing.T, name string, env []string, args ...string) *example {
 	t.Helper()
 	e := &example{
@@ -126,8 +126,7 @@ func (e *example) told(pattern string) {
 	}
 }
 
-// complained fails the test unless the example printed exactly this line to its standard
-// error.
+// complained fails the test unless the example printed exactly this line to its standard error.
 func (e *example) complained(pattern string) {
 	e.t.Helper()
 	err := e.stderr()
@@ -144,8 +143,7 @@ func (e *example) interrupt() {
 	}
 }
 
-// ends waits for the end of an example. One that succeeds prints nothing to its standard
-// error.
+// ends waits for the end of an example. One that succeeds prints nothing to its standard error.
 func (e *example) ends(status int) {
 	e.t.Helper()
 	select {
@@ -161,8 +159,7 @@ func (e *example) ends(status int) {
 	}
 }
 
-// A place selects an example's engine: by arguments, or by environment variables,
-// name=value.
+// A place selects an example's engine: by arguments, or by environment variables, name=value.
 type place struct {
 	args, env []string
 	table     string // on DynamoDB
@@ -224,4 +221,21 @@ func nowhere(t *testing.T) string {
 	must(t, err)
 	t.Cleanup(port.Release)
 	return "127.0.0.1:" + strconv.Itoa(port.Port)
+}
+
+// buildExamples builds programs of the repository, with the race detector if this test has it: then the build cache has their
+// packages. Otherwise the build may take a while, and has no limit of its own.
+func buildExamples(t *testing.T, packages ...string) examples {
+	t.Helper()
+	all := examples(t.TempDir())
+	info, _ := debug.ReadBuildInfo()
+	race := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	build := exec.CommandContext(t.Context(), "go", append([]string{
+		"build", "-race=" + strconv.FormatBool(race), "-ldflags=-s -w", "-o", string(all) + "/",
+	}, packages...)...)
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	return all
 }

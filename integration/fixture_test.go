@@ -34,8 +34,7 @@ var shared struct {
 	err    error
 }
 
-// children are the programs that this binary runs as a child process, by the value of
-// childVariable.
+// children are the programs that this binary runs as a child process, by the value of childVariable.
 var children = map[string]func() int{}
 
 const childVariable = "HOLDFAST_TEST_CHILD"
@@ -74,8 +73,7 @@ func server(t *testing.T) *zkserver.Server {
 	return shared.server
 }
 
-// start runs a test in parallel with others, and checks at its end that all of its
-// goroutines have ended. Call it first.
+// start runs a test in parallel with others, and checks at its end that all of its goroutines have ended. Call it first.
 func start(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -95,8 +93,7 @@ func together(t *testing.T, tests map[string]func(*testing.T)) {
 	all.Wait()
 }
 
-// noGoroutines fails the test if goroutines that it started in the library or in
-// go-zookeeper do not end.
+// noGoroutines fails the test if goroutines that it started in the library or in go-zookeeper do not end.
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	var left string
@@ -105,8 +102,7 @@ func noGoroutines(t *testing.T) {
 	}
 }
 
-// goroutines returns the goroutines of the library and of go-zookeeper that a test
-// started.
+// goroutines returns the goroutines of the library and of go-zookeeper that a test started.
 func goroutines(test string) string {
 	var found []string
 	for _, group := range labelled(test) {
@@ -131,8 +127,7 @@ func goroutineCount(test string) int {
 	return sum
 }
 
-// labelled returns the goroutines of a test from a profile, those that are alike as one
-// group, which begins with their number.
+// labelled returns the goroutines of a test from a profile, those that are alike as one group, which begins with their number.
 func labelled(test string) []string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

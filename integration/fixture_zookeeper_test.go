@@ -35,12 +35,10 @@ func newKey(t *testing.T) string {
 // under returns the znode of the lock of a plain key.
 func under(key string) string { return zklock.DefaultRoot + "/" + key }
 
-// options returns the options of a client whose session survives a slow moment of the
-// machine.
+// options returns the options of a client whose session survives a slow moment of the machine.
 func options() *zklock.Options { return &zklock.Options{SessionTimeout: 20 * time.Second} }
 
-// dial connects a client, which is closed when the test ends. opts may be nil, for options, and need not have a session
-// timeout.
+// dial connects a client, which is closed when the test ends. opts may be nil, for options, and need not have a session timeout.
 func dial(t testing.TB, addr string, opts *zklock.Options) *zklock.Client {
 	t.Helper()
 	if opts == nil {
@@ -192,8 +190,7 @@ func unwatched(t testing.TB, watches func() map[string][]int64) {
 // forms are the options for both forms of names.
 var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames, "curator-latch": zklock.CuratorLatchNames, "curator-rw": zklock.CuratorRWNames}
 
-// prepare creates the znode of a key's lock, so that the first create below it is that of
-// a lock node.
+// prepare creates the znode of a key's lock, so that the first create below it is that of a lock node.
 func prepare(t *testing.T, conn *zk.Conn, key string) string {
 	t.Helper()
 	for _, p := range []string{zklock.DefaultRoot, under(key)} {

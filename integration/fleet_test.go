@@ -3,11 +3,10 @@ package integration_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -31,12 +30,11 @@ type fleet struct {
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	end     time.Time // of what is more than the least
-	stopped int       // how many pauses go on
+	end     time.Time    // of what is more than the least
+	stopped atomic.Int32 // how many pauses go on
 	struck  map[fleetLanguage]map[fleetBlow]int
 	dead    map[string]bool // the killed
 	lacks   string          // what has not happened after all this time
-	notes   map[string]int
 }
 
 // A fleetBlow is a fault injected into a holder.
@@ -50,7 +48,7 @@ const (
 func newFleet(t *testing.T, random *rand.Rand, witness *witness, kinds ...fleetLanguage) *fleet {
 	f := &fleet{
 		T: t, kinds: kinds, random: random, witness: witness, blows: []fleetBlow{fleetKill, fleetPause},
-		struck: make(map[fleetLanguage]map[fleetBlow]int), dead: make(map[string]bool), notes: make(map[string]int),
+		struck: make(map[fleetLanguage]map[fleetBlow]int), dead: make(map[string]bool),
 	}
 	for _, kind := range kinds {
 		f.struck[kind] = make(map[fleetBlow]int)
@@ -110,8 +108,7 @@ func (f *fleet) contend(ctx context.Context, path string, kind fleetLanguage, nu
 
 // turn holds the lock once; false: its process has ended, or should have.
 func (p *peer) turn(ctx context.Context, f *fleet, path string) bool {
-	// Mostly at once and sometimes late; otherwise all would follow each other in the same
-	// order for ever.
+	// Mostly at once and sometimes late; otherwise all would follow each other in the same order for ever.
 	sleepFor(ctx, f.within(0, 60))
 	if f.within(0, 2) == 0 {
 		sleepFor(ctx, f.within(0, 500))
@@ -125,13 +122,12 @@ func (p *peer) turn(ctx context.Context, f *fleet, path string) bool {
 	default:
 	}
 	f.witness.see(p.name, p.language, fleetReport{What: fleetWaiting, Key: path})
-	p.do("acquire", words(path, kindsOfLocks[p.language])...)
+	p.do("acquire", words(path, peerKinds[p.language].recipe)...)
 	r, ok := p.answer(ctx)
 	if !ok {
 		return false
 	}
-	if r.What != fleetAcquired {
-		f.note(p, "acquire: "+r.Note)
+	if r.What != fleetAcquired { // a failure is no violation
 		return true
 	}
 	sleepFor(ctx, f.within(20, 120))
@@ -158,7 +154,6 @@ func (p *peer) turn(ctx context.Context, f *fleet, path string) bool {
 		if f.forever && r.Note != "" {
 			f.Errorf("%s: release of a lock that never expires: %s", p.name, r.Note)
 		}
-		f.note(p, "release: "+r.Note)
 	}
 	return true
 }
@@ -178,11 +173,7 @@ func (p *peer) answer(ctx context.Context) (peerReport, bool) {
 
 // pause stops a holder, and resumes it after another peer has held the lock for a moment.
 func (p *peer) pause(f *fleet, path string, token uint64) {
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.stopped--
-	}()
+	defer f.stopped.Add(-1)
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		f.Error(err)
 		return
@@ -210,7 +201,7 @@ func (f *fleet) blow(p *peer) fleetBlow {
 	}
 	struck[blow]++
 	if blow == fleetPause {
-		f.stopped++
+		f.stopped.Add(1)
 	}
 	return blow
 }
@@ -222,22 +213,12 @@ func (f *fleet) within(least, most int) time.Duration {
 	return time.Duration(least+f.random.IntN(most-least+1)) * time.Millisecond
 }
 
-// note counts failures that are no violations.
-func (f *fleet) note(p *peer, what string) {
-	if strings.HasSuffix(what, ": ") {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.notes[string(p.language)+": "+what]++
-}
-
 // missing names what must still happen for the test to mean anything; "" if nothing.
 func (f *fleet) missing() string {
 	figures := f.witness.figures()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stopped > 0 {
+	if f.stopped.Load() > 0 {
 		return "a holder that is stopped"
 	}
 	for _, kind := range f.kinds {
@@ -268,13 +249,10 @@ func (f *fleet) judge() {
 		f.Error(violation)
 	}
 	figures := f.witness.figures()
-	if f.forever && len(figures.lost) > 0 {
-		f.Errorf("locks that never expire were lost: %v", figures.lost)
+	if f.forever && figures.lost > 0 {
+		f.Errorf("locks that never expire were lost: %d times", figures.lost)
 	}
 	f.Logf("%+v; blows: %v", figures, f.struck)
-	for _, note := range slices.Sorted(maps.Keys(f.notes)) {
-		f.Logf("%d x %s", f.notes[note], note)
-	}
 	if f.lacks != "" {
 		verdict.Inconclusive(f, "after all this time there is %s", f.lacks)
 	}

@@ -7,125 +7,103 @@ import (
 	"time"
 )
 
-// tell returns a witness that has seen a story: reports of the form "process what at token sent", times in milliseconds.
-// What is missing at the end is 0. Names of processes begin with their language.
-func tell(lease time.Duration, story string) *witness {
-	w := newWitness(lease)
-	for report := range strings.SplitSeq(story, "; ") {
-		var process string
-		r := fleetReport{Key: "k"}
-		_, _ = fmt.Sscan(report, &process, &r.What, &r.At, &r.Token, &r.Sent)
-		r.At, r.Sent = r.At*1e6, r.Sent*1e6
-		switch {
-		case r.What == fleetKilled:
-			w.ended(process)
-		case strings.HasPrefix(process, "node"):
-			w.see(process, fleetNode, r)
-		default:
-			w.see(process, fleetGo, r)
-		}
-	}
-	return w
-}
-
-// TestFleetWitness injects violations: a witness that misses one proves nothing.
+// TestFleetWitness plants violations: a witness that misses one, or an observer that excuses too much, proves nothing. A story has
+// reports of the form "process what at token sent", times in milliseconds, and what an observer saw of nodes: "token seen-gone",
+// with an x if its session expired. Names of processes begin with their language.
 func TestFleetWitness(t *testing.T) {
 	t.Parallel()
 	const lease = 5 * time.Second
+	kinds := map[string]fleetLanguage{"node": fleetNode, "go": fleetGo, "cur": peerCurator, "zk": peerZklock, "kaz": peerKazoo}
+	const twoHold = "first acquired 100 7; zk2 acquired 500 8; zk2 holding 600 8; first holding 900 7"
 	for _, test := range []struct {
 		name  string
 		lease time.Duration
 		story string
-		want  []string // parts of the violations, in order
+		nodes string
+		want  string // parts of the violations, in order
 	}{
-		{
-			"one after the other", lease,
-			"go1 acquired 100 7; go1 holding 200 7; go1 released 201 7; " +
-				"node1 acquired 300 8 290; node1 holding 400 8; node1 released 400 8; go1 acquired 400 9", nil,
-		},
-		{
-			"overlap", lease,
-			"node1 acquired 100 7 90; go1 acquired 150 8; node1 holding 200 7",
-			[]string{"two hold k"},
-		},
-		{
-			"overlap with a hold that began before another", lease,
-			"go1 acquired 100 7; go1 holding 900 7; go2 acquired 200 8; go2 holding 300 8; go3 acquired 400 9",
-			[]string{"two hold k: Go go1", "two hold k: Go go1"},
-		},
-		{
-			"overlap of Node with Node", lease,
-			"node1 acquired 100 7 90; node2 acquired 150 8 140; node1 holding 200 7",
-			[]string{"two hold k"},
-		},
-		{
-			"overlap of locks that never expire", 0,
-			"node1 acquired 100 0 90; go1 acquired 60000; node1 holding 60001",
-			[]string{"two hold k"},
-		},
-		{
-			"token repeated", lease,
-			"go1 acquired 100 7; go1 released 110 7; node1 acquired 200 7 190",
-			[]string{"do not rise", "have token 7"},
-		},
-		{
-			"token going back", lease,
-			"go1 acquired 100 7; go1 released 110 7; node1 acquired 200 6 190",
-			[]string{"do not rise"},
-		},
-		{
-			"token below one before the last", lease,
-			"go1 acquired 100 7; go1 released 110 7; go2 acquired 200 3; go2 released 210 3; go1 acquired 300 5",
-			[]string{"do not rise", "do not rise"},
-		},
-		{
-			"Node believes too long", lease,
-			"node1 acquired 100 7 90; node1 renewed 1200 7 1000; go1 acquired 6001 8; node1 holding 7000 7; node1 lost 7000 7", nil,
-		},
-		{
-			"taken from Node too early", lease,
-			"node1 acquired 100 7 90; node1 renewed 1200 7 1000; go1 acquired 5999 8; node1 holding 7000 7",
-			[]string{"two hold k"},
-		},
-		{
-			"heartbeats of another hold excuse nothing", lease,
-			"node1 acquired 100 7 90; node1 renewed 200 6 150; go1 acquired 5089 8; node1 holding 5100 7",
-			[]string{"two hold k"},
-		},
-		{
-			"Node hears of its lock when that is over", lease,
-			"go1 acquired 5200 8; go1 holding 5500 8; node1 acquired 5300 7 100; node1 holding 5400 7", nil,
-		},
-		{
-			"a token is not excused with its hold", lease,
-			"go1 acquired 5200 7; node1 acquired 5300 7 100",
-			[]string{"have token 7"},
-		},
-		{
-			"Go believes too long", lease,
-			"go1 acquired 100 7 90; go1 renewed 1200 7 1000; node1 acquired 6001 8 6000; go1 holding 7000 7",
-			[]string{"two hold k: Go go1"},
-		},
-		{
-			"the killed hold nothing", lease,
-			"go1 acquired 100 7; go1 holding 120 7; go1 killed; node1 acquired 121 8 110", nil,
-		},
-		{
-			"what the killed had shown before counts", lease,
-			"node1 acquired 121 8 110; go1 acquired 100 7; go1 holding 125 7; go1 killed",
-			[]string{"two hold k"},
-		},
+		{"one after the other", lease, "go1 acquired 100 7; go1 holding 200 7; go1 released 201 7; node1 acquired 300 8 290; node1 released 400 8; go1 acquired 400 9", "", ""},
+		{"overlap", lease, "node1 acquired 100 7 90; go1 acquired 150 8; node1 holding 200 7", "", "two hold k"},
+		{"overlap with a hold that began before another", lease, "go1 acquired 100 7; go1 holding 900 7; go2 acquired 200 8; go2 holding 300 8; go3 acquired 400 9", "", "two hold k: Go go1; two hold k: Go go1"},
+		{"overlap of Node with Node", lease, "node1 acquired 100 7 90; node2 acquired 150 8 140; node1 holding 200 7", "", "two hold k"},
+		{"overlap of locks that never expire", 0, "node1 acquired 100 0 90; go1 acquired 60000; node1 holding 60001", "", "two hold k"},
+		{"token repeated", lease, "go1 acquired 100 7; go1 released 110 7; node1 acquired 200 7 190", "", "do not rise; have token 7"},
+		{"token below one before the last", lease, "go1 acquired 100 7; go1 released 110 7; go2 acquired 200 3; go2 released 210 3; go1 acquired 300 5", "", "do not rise; do not rise"},
+		{"Node believes too long", lease, "node1 acquired 100 7 90; node1 renewed 1200 7 1000; go1 acquired 6001 8; node1 lost 7000 7", "", ""},
+		{"taken from Node too early", lease, "node1 acquired 100 7 90; node1 renewed 1200 7 1000; go1 acquired 5999 8; node1 holding 7000 7", "", "two hold k"},
+		{"heartbeats of another hold excuse nothing", lease, "node1 acquired 100 7 90; node1 renewed 200 6 150; go1 acquired 5089 8; node1 holding 5100 7", "", "two hold k"},
+		{"Node hears of its lock when that is over", lease, "go1 acquired 5200 8; go1 holding 5500 8; node1 acquired 5300 7 100; node1 holding 5400 7", "", ""},
+		{"a token is not excused with its hold", lease, "go1 acquired 5200 7; node1 acquired 5300 7 100", "", "have token 7"},
+		{"Go believes too long", lease, "go1 acquired 100 7 90; go1 renewed 1200 7 1000; node1 acquired 6001 8 6000; go1 holding 7000 7", "", "two hold k: Go go1"},
+		{"the killed hold nothing", lease, "go1 acquired 100 7; go1 holding 120 7; go1 killed; node1 acquired 121 8 110", "", ""},
+		{"what the killed had shown before counts", lease, "node1 acquired 121 8 110; go1 acquired 100 7; go1 holding 125 7; go1 killed", "", "two hold k"},
+		{"a peer's session expired in time", 0, strings.ReplaceAll(twoHold, "first", "cur1"), "7 400 410 x", ""},
+		{"granted while the node was there", 0, strings.ReplaceAll(twoHold, "first", "cur1"), "7 501 510 x", "two hold k: Curator"},
+		{"the node is still there", 0, strings.ReplaceAll(twoHold, "first", "kaz1"), "7 900 0", "two hold k: kazoo"},
+		{"the node was never seen", 0, strings.ReplaceAll(twoHold, "first", "kaz1"), "", "two hold k: kazoo"},
+		{"deleted in a live session", 0, strings.ReplaceAll(twoHold, "first", "cur1"), "7 400 410", "robbed; two hold k: Curator"},
+		{"given back", 0, strings.ReplaceAll(twoHold, "first", "cur1"), "7 901 910", "two hold k: Curator"},
+		{"ours is not excused", 0, strings.ReplaceAll(twoHold, "first", "zk1"), "7 400 410 x", "two hold k: zklock"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			found := tell(test.lease, test.story).violations(test.lease > 0)
-			if len(found) != len(test.want) {
+			w, o := newWitness(test.lease), &observer{nodes: make(map[uint64]*observed)}
+			for report := range strings.SplitSeq(test.story, "; ") {
+				var process string
+				r := fleetReport{Key: "k"}
+				_, _ = fmt.Sscan(report, &process, &r.What, &r.At, &r.Token, &r.Sent)
+				r.At, r.Sent = r.At*1e6, r.Sent*1e6
+				if r.What == fleetKilled {
+					w.ended(process)
+				} else {
+					w.see(process, kinds[strings.TrimRight(process, "0123456789")], r)
+				}
+			}
+			if test.nodes != "" {
+				var token uint64
+				n, x := &observed{}, ""
+				_, _ = fmt.Sscan(test.nodes, &token, &n.seen, &n.gone, &x)
+				n.seen, n.gone, n.expired = n.seen*1e6, n.gone*1e6, x == "x"
+				o.nodes[token] = n
+			}
+			var found []string
+			for range o.judge(w) {
+				found = append(found, "robbed")
+			}
+			found = append(found, w.violations(test.lease > 0 || strings.Contains(test.story, "zk2"))...)
+			want := strings.Split(test.want, "; ")
+			if test.want == "" && len(found) > 0 || test.want != "" && len(found) != len(want) {
 				t.Fatalf("found %q, want %q", found, test.want)
 			}
-			for i, want := range test.want {
-				if !strings.Contains(found[i], want) {
-					t.Errorf("found %q, want %q", found[i], want)
+			for i := range found {
+				if !strings.Contains(found[i], want[i]) {
+					t.Errorf("found %q, want %q", found, want)
 				}
 			}
 		})
+	}
+}
+
+// TestForeignRace tests the filter of race reports: it drops those of go-zookeeper alone, and no others.
+func TestForeignRace(t *testing.T) {
+	t.Parallel()
+	const (
+		theirs = "  github.com/go-zookeeper/zk.(*Conn).recvLoop()\n      conn.go:1 +0x1\n"
+		ours   = "  github.com/holdfast-go/holdfast/zklock/internal/zkconn.(*Link).Retry()\n      calls.go:1 +0x1\n"
+	)
+	report := func(first, second string) string {
+		return "==================\nWARNING: DATA RACE\nRead at 0x01 by goroutine 7:\n" + first +
+			"\nPrevious write at 0x01 by goroutine 8:\n" + second + "\nGoroutine 7 (running) created at:\n" + ours + "==================\n"
+	}
+	for log, want := range map[string]bool{
+		"a line\n":             false,
+		report(theirs, theirs): false,
+		report("  runtime.mapaccess1()\n      map.go:1 +0x1\n"+theirs, theirs): false,
+		report(ours, theirs):                        true,
+		report(theirs, ours):                        true,
+		report(theirs, theirs) + report(ours, ours): true,
+	} {
+		if got := foreignRace(log) != ""; got != want {
+			t.Errorf("%v of\n%s", got, log)
+		}
 	}
 }

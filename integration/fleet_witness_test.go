@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// fleetReport is one line that a process of a fleet prints. Times are
-// nanoseconds of a clock that all processes share.
+// fleetReport is one line that a process of a fleet prints. Times are nanoseconds of a clock that all processes share.
 type fleetReport struct {
 	What  string `json:"what"`  // one of the constants below
 	At    int64  `json:"at"`    // when it was so
@@ -124,8 +123,7 @@ func (w *witness) see(process string, language fleetLanguage, r fleetReport) {
 	}
 }
 
-// excuses reports whether a holder may believe in its lock for longer than its lease. One
-// of ours never may.
+// excuses reports whether a holder may believe in its lock for longer than its lease. One of ours never may.
 func (w *witness) excuses(language fleetLanguage) bool {
 	return language == fleetNode && w.lease > 0
 }
@@ -162,8 +160,7 @@ func (w *witness) contended() map[string]bool {
 	return holders
 }
 
-// byKey returns copies of all holds of each key, in the order in which they
-// began.
+// byKey returns copies of all holds of each key, in the order in which they began.
 func (w *witness) byKey() map[string][]fleetHold {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,8 +182,7 @@ func (w *witness) violations(tokens bool) []string {
 		for i := range holds {
 			h := &holds[i]
 			if h.until <= h.from {
-				// It learned of its grant after the lock had ended: that is no hold, and its
-				// place in the order means nothing.
+				// It learned of its grant after the lock had ended: that is no hold, and its place in the order means nothing.
 				continue
 			}
 			shares := reads(h.language)
@@ -242,25 +238,20 @@ type fleetFigures struct {
 	holds     map[fleetLanguage]int
 	handovers map[[2]fleetLanguage]int // from one kind to another
 	takeovers int                      // those whose previous holder was killed
-	lost      map[fleetLanguage]int
+	lost      int
 	excused   map[fleetLanguage]int
-	longest   time.Duration // that was excused
 }
 
 func (w *witness) figures() fleetFigures {
-	f := fleetFigures{
-		holds: make(map[fleetLanguage]int), handovers: make(map[[2]fleetLanguage]int),
-		lost: make(map[fleetLanguage]int), excused: make(map[fleetLanguage]int),
-	}
+	f := fleetFigures{holds: make(map[fleetLanguage]int), handovers: make(map[[2]fleetLanguage]int), excused: make(map[fleetLanguage]int)}
 	for _, holds := range w.byKey() {
 		for i, h := range holds {
 			f.holds[h.language]++
 			if h.excused() {
 				f.excused[h.language]++
-				f.longest = max(f.longest, time.Duration(h.to-h.until))
 			}
 			if h.end == fleetLost {
-				f.lost[h.language]++
+				f.lost++
 			}
 			if i > 0 && holds[i-1].language != h.language {
 				f.handovers[[2]fleetLanguage{holds[i-1].language, h.language}]++

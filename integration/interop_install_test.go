@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
-// The sources of the other programs' locks. On machines other than Debian,
-// HOLDFAST_CURATOR is a classpath with Curator and an slf4j back end, and HOLDFAST_PYTHON
-// a Python with kazoo.
+// The sources of the other programs' locks. On machines other than Debian, HOLDFAST_CURATOR is a classpath with Curator and an
+// slf4j back end, and HOLDFAST_PYTHON a Python with kazoo.
 
 const debianJars = "/usr/share/java"
 
@@ -79,8 +78,7 @@ func compileCurator(ctx context.Context, jars, dir string) error {
 	return nil
 }
 
-// curatorJars returns a classpath. The manifest of curator-recipes.jar names all that it
-// needs, including ZooKeeper's own client.
+// curatorJars returns a classpath. The manifest of curator-recipes.jar names all that it needs, including ZooKeeper's own client.
 func curatorJars() (string, error) {
 	if jars := os.Getenv("HOLDFAST_CURATOR"); jars != "" {
 		return jars, nil

@@ -17,9 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// An observer watches the nodes of one lock in the server: how long each existed, and why
-// it was deleted. It distinguishes a peer that was stopped for longer than its session
-// and still believes in its lock from a peer whose lock another one took.
+// An observer watches the nodes of one lock in the server: how long each existed, and why it was deleted. It distinguishes a peer
+// that was stopped for longer than its session and still believes in its lock from a peer whose lock another one took.
 type observer struct {
 	addr string
 	conn *zk.Conn
@@ -115,9 +114,8 @@ func (o *observer) sessions() ([]int64, error) {
 	return sessions.Live, err
 }
 
-// judge excuses holds of a witness where that is due, and returns the violations: a
-// peer's hold that ended with its session counts only as long as its node was seen. Ours
-// are never excused.
+// judge excuses holds of a witness where that is due, and returns the violations: a peer's hold that ended with its session
+// counts only as long as its node was seen. Ours are never excused.
 func (o *observer) judge(w *witness) (robbed []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,12 +6,15 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // heap is the memory in use after a collection, without stacks.
@@ -76,4 +79,17 @@ func TestMemory(t *testing.T) {
 	check("a waiter", waiters, after-min(bytes, after), g-goroutines-waiters, 8<<10, 2)
 	cancel()
 	wg.Wait()
+}
+
+// hoard acquires many locks on one session, some at a time.
+func hoard(t *testing.T, client *zklock.Client, prefix string, n int) []*holdfast.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience*time.Duration(1+n/1000))
+	defer cancel()
+	locks, errs := make([]*holdfast.Lock, n), make([]error, n)
+	few(n, func(i int) { locks[i], errs[i] = client.Acquire(ctx, fmt.Sprintf("%s.%d", prefix, i)) })
+	for _, err := range errs {
+		must(t, err)
+	}
+	return locks
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// electionLocks are our elections in the form of a lock: whoever leads holds it, for as
-// long as the ctx of lead says so.
+// electionLocks are our elections in the form of a lock: whoever leads holds it, for as long as the ctx of lead says so.
 type electionLocks struct {
 	client *zklock.Client
 	stop   context.CancelFunc

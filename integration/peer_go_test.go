@@ -37,8 +37,7 @@ var goDials = map[string]func(arguments []string) (goLocks, error){
 	"zklock": dialZklock, "election": dialElection, "go-zookeeper": dialGoZookeeper, "dynamolock": dialDynamolock,
 }
 
-// goLocks is the lock of such a peer. Only live is called while another method runs; it
-// reports on the last result of acquire.
+// goLocks is the lock of such a peer. Only live is called while another method runs; it reports on the last result of acquire.
 type goLocks interface {
 	acquire(path string) (at int64, token uint64, err error) // at: when it was granted
 	live() error                                             // nil: it counts as live
@@ -67,7 +66,7 @@ func runPeer() int {
 			p.stamp()
 		}
 	}()
-	p.report(fleetReport{What: fleetReady})
+	report(fleetReport{What: fleetReady})
 	for order := range orders {
 		p.obey(order)
 	}
@@ -91,7 +90,7 @@ func (p *goPeer) end() {
 	p.held, p.closed = false, true
 }
 
-func (p *goPeer) report(r fleetReport) {
+func report(r fleetReport) {
 	if r.At == 0 {
 		r.At = history.Now()
 	}
@@ -110,7 +109,7 @@ func (p *goPeer) obey(order string) {
 	case "acquire":
 		at, token, err := p.locks.acquire(path)
 		if err != nil {
-			p.report(fleetReport{What: peerFailed, Note: err.Error()})
+			report(fleetReport{What: peerFailed, Note: err.Error()})
 			return
 		}
 		p.mu.Lock()
@@ -119,7 +118,7 @@ func (p *goPeer) obey(order string) {
 			return
 		}
 		p.held, p.token = true, token
-		p.report(fleetReport{What: fleetAcquired, At: at, Token: token})
+		report(fleetReport{What: fleetAcquired, At: at, Token: token})
 	case "release":
 		p.stamp()
 		p.mu.Lock()
@@ -129,9 +128,9 @@ func (p *goPeer) obey(order string) {
 		if err := p.locks.release(); err != nil {
 			note = err.Error()
 		}
-		p.report(fleetReport{What: fleetReleased, Token: p.token, Note: note})
+		report(fleetReport{What: fleetReleased, Token: p.token, Note: note})
 	default:
-		p.report(fleetReport{What: peerFailed, Note: "unknown order " + order})
+		report(fleetReport{What: peerFailed, Note: "unknown order " + order})
 	}
 }
 
@@ -146,10 +145,10 @@ func (p *goPeer) stamp() {
 	at := history.Now()
 	if err := p.locks.live(); err != nil {
 		p.held = false
-		p.report(fleetReport{What: fleetLost, Token: p.token, Note: err.Error()})
+		report(fleetReport{What: fleetLost, Token: p.token, Note: err.Error()})
 		return
 	}
-	p.report(fleetReport{What: fleetHolding, At: at, Token: p.token})
+	report(fleetReport{What: fleetHolding, At: at, Token: p.token})
 }
 
 // clientLocks are ours, on any engine.
@@ -187,12 +186,8 @@ func (c *clientLocks) acquire(path string) (int64, uint64, error) {
 	if recipe == sharedRecipe {
 		opts = append(opts, holdfast.WithShared())
 	}
-	if n, ok := strings.CutPrefix(recipe, limitRecipe+":"); ok {
-		limit, err := strconv.Atoi(n)
-		if err != nil {
-			return 0, 0, err
-		}
-		opts = append(opts, holdfast.WithLimit(limit))
+	if recipe == limitRecipe {
+		opts = append(opts, holdfast.WithLimit(2))
 	}
 	lock, err := c.client.Acquire(context.Background(), path, opts...)
 	if err != nil {
@@ -217,8 +212,7 @@ func (c *clientLocks) close() {
 	_ = c.client.Close(ctx)
 }
 
-// goZookeeperLocks are go-zookeeper's own. They do not report losses: users can watch for
-// the end of the session, as this does.
+// goZookeeperLocks are go-zookeeper's own. They do not report losses: users can watch for the end of the session, as this does.
 type goZookeeperLocks struct {
 	addr    string
 	session time.Duration

@@ -14,11 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
-	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Programs that share locks on ZooKeeper. Each is a separate process, so that tests can
-// kill and stop it, and all obey the same orders.
+// Programs that share locks on ZooKeeper. Each is a separate process, so that tests can kill and stop it, and all obey the same
+// orders. Those of readers and writers share what they hold, and those of elections hold what they lead.
 const (
 	peerZklock      fleetLanguage = "zklock"
 	peerZklockKazoo fleetLanguage = "zklock with KazooNames"
@@ -29,10 +28,7 @@ const (
 	peerKazoo       fleetLanguage = "kazoo"
 	peerKazooExtra  fleetLanguage = "kazoo with extra patterns"
 	peerRenamed     fleetLanguage = "kazoo renamed" // whose own names are like Curator's, too
-)
 
-// The same with locks of which there are two kinds, and which share them.
-const (
 	readZklock      fleetLanguage = "zklock's readers"
 	readZklockRW    fleetLanguage = "zklock's readers with CuratorRWNames"
 	readZklockKazoo fleetLanguage = "zklock's readers with KazooNames"
@@ -40,32 +36,7 @@ const (
 	writeCurator    fleetLanguage = "Curator's writers"
 	readKazoo       fleetLanguage = "kazoo's readers"
 	writeKazoo      fleetLanguage = "kazoo's writers"
-)
 
-// kindsOfLocks are the words with which they acquire a lock.
-var kindsOfLocks = map[fleetLanguage]string{
-	readZklock: sharedRecipe, readZklockRW: sharedRecipe, readZklockKazoo: sharedRecipe, readGo: sharedRecipe,
-	readCurator: "InterProcessReadWriteLock.readLock", writeCurator: "InterProcessReadWriteLock.writeLock",
-	readKazoo: "ReadLock", writeKazoo: "WriteLock",
-}
-
-// ofPermits is the recipe of a semaphore of n.
-func ofPermits(recipe string, n int) string { return fmt.Sprintf("%s:%d", recipe, n) }
-
-// limitRecipe has a client of ours ask for a permit.
-const limitRecipe = "WithLimit"
-
-// sharedRecipe has a client of ours ask for a shared lock.
-const sharedRecipe = "WithShared"
-
-// reads reports whether a peer holds its locks beside others that do.
-func reads(peer fleetLanguage) bool {
-	recipe := kindsOfLocks[peer]
-	return recipe != "" && peer != writeCurator && peer != writeKazoo
-}
-
-// The same with elections: to hold is to lead.
-const (
 	electZklock      fleetLanguage = "Election"
 	electZklockKazoo fleetLanguage = "Election with KazooNames"
 	electZklockLatch fleetLanguage = "Election with CuratorLatchNames"
@@ -74,16 +45,61 @@ const (
 	electKazoo       fleetLanguage = "kazoo Election"
 )
 
-// ours reports whether a peer uses the library: it has no excuse for believing in a lock
-// that is over.
-func ours(peer fleetLanguage) bool {
-	return peer == peerZklock || peer == peerZklockKazoo || peer == peerZklockLatch || peer == peerZklockRW || peer == fleetGo || peer == readGo ||
-		peer == readZklock || peer == readZklockRW || peer == readZklockKazoo ||
-		peer == electZklock || peer == electZklockKazoo || peer == electZklockLatch
+// Recipes of our clients.
+const (
+	sharedRecipe = "WithShared"
+	limitRecipe  = "WithLimit:2"
+)
+
+// A peerKind is the program of a peer.
+type peerKind struct {
+	program string // of a peer in Go, or curator or kazoo
+	form    string // of its names or locks
+	recipe  string // the word with which it acquires a lock, if that is not its own
+	reads   bool   // it holds its locks beside others that do
 }
 
-// peerReport is one line of a peer's output: an event, as in a fleet, or the answer to a
-// question.
+var peerKinds = map[fleetLanguage]peerKind{
+	fleetGo:   {program: "dynamolock"},
+	readGo:    {program: "dynamolock", recipe: sharedRecipe, reads: true},
+	fleetNode: {program: "node"},
+
+	peerZklock:      {program: "zklock", form: "curator"},
+	peerZklockKazoo: {program: "zklock", form: "kazoo"},
+	peerZklockLatch: {program: "zklock", form: "curator-latch"},
+	peerZklockRW:    {program: "zklock", form: "curator-rw"},
+	peerCurator:     {program: "curator"},
+	peerGo:          {program: "go-zookeeper"},
+	peerKazoo:       {program: "kazoo", form: "plain"},
+	peerKazooExtra:  {program: "kazoo", form: "extra"},
+	peerRenamed:     {program: "kazoo", form: "renamed"},
+
+	readZklock:      {program: "zklock", form: "curator", recipe: sharedRecipe, reads: true},
+	readZklockRW:    {program: "zklock", form: "curator-rw", recipe: sharedRecipe, reads: true},
+	readZklockKazoo: {program: "zklock", form: "kazoo", recipe: sharedRecipe, reads: true},
+	readCurator:     {program: "curator", recipe: "InterProcessReadWriteLock.readLock", reads: true},
+	writeCurator:    {program: "curator", recipe: "InterProcessReadWriteLock.writeLock"},
+	readKazoo:       {program: "kazoo", form: "plain", recipe: "ReadLock", reads: true},
+	writeKazoo:      {program: "kazoo", form: "plain", recipe: "WriteLock"},
+
+	electZklock:      {program: "election", form: "curator"},
+	electZklockKazoo: {program: "election", form: "kazoo"},
+	electZklockLatch: {program: "election", form: "curator-latch"},
+	electSelector:    {program: "curator", form: "LeaderSelector"},
+	electLatch:       {program: "curator", form: "LeaderLatch"},
+	electKazoo:       {program: "kazoo", form: "election"},
+}
+
+// reads reports whether a peer holds its locks beside others that do.
+func reads(peer fleetLanguage) bool { return peerKinds[peer].reads }
+
+// ours reports whether a peer uses the library: it has no excuse for believing in a lock that is over.
+func ours(peer fleetLanguage) bool {
+	program := peerKinds[peer].program
+	return program == "zklock" || program == "election" || program == "dynamolock"
+}
+
+// peerReport is one line of a peer's output: an event, as in a fleet, or the answer to a question.
 type peerReport struct {
 	fleetReport
 	Names []string `json:"names"`
@@ -137,33 +153,22 @@ const peerStart = 2 * time.Minute
 // zkPeer starts a peer on ZooKeeper.
 func zkPeer(t *testing.T, addr string, who fleetLanguage, name string, session time.Duration, heard func(fleetReport)) *peer {
 	t.Helper()
-	ms := strconv.FormatInt(session.Milliseconds(), 10)
+	kind := peerKinds[who]
+	arguments := []string{addr, strconv.FormatInt(session.Milliseconds(), 10), name, kind.form}
+	switch { // Curator's candidates have a name
+	case kind.program == "curator" && kind.form == "":
+		arguments = arguments[:2]
+	case kind.form == "":
+		arguments = arguments[:3]
+	}
 	var command []string
-	switch who {
-	case peerZklock, readZklock:
-		command = goPeerCommand("zklock", addr, ms, name, "curator")
-	case peerZklockRW, readZklockRW:
-		command = goPeerCommand("zklock", addr, ms, name, "curator-rw")
-	case peerZklockKazoo, readZklockKazoo:
-		command = goPeerCommand("zklock", addr, ms, name, "kazoo")
-	case peerZklockLatch:
-		command = goPeerCommand("zklock", addr, ms, name, "curator-latch")
-	case electZklock, electZklockKazoo, electZklockLatch:
-		form := map[fleetLanguage]zklock.Names{electZklockKazoo: zklock.KazooNames, electZklockLatch: zklock.CuratorLatchNames}[who]
-		command = goPeerCommand("election", addr, ms, name, form.String())
-	case electSelector:
-		command = append(curatorCommand(t), addr, ms, name, "LeaderSelector")
-	case electLatch:
-		command = append(curatorCommand(t), addr, ms, name, "LeaderLatch")
-	case electKazoo:
-		command = append(kazooCommand(t), addr, ms, name, "election")
-	case peerGo:
-		command = goPeerCommand("go-zookeeper", addr, ms, name)
-	case peerCurator, readCurator, writeCurator:
-		command = append(curatorCommand(t), addr, ms)
+	switch kind.program {
+	case "curator":
+		command = append(curatorCommand(t), arguments...)
+	case "kazoo":
+		command = append(kazooCommand(t), arguments...)
 	default:
-		form := map[fleetLanguage]string{peerKazoo: "plain", readKazoo: "plain", writeKazoo: "plain", peerKazooExtra: "extra", peerRenamed: "renamed"}[who]
-		command = append(kazooCommand(t), addr, ms, name, form)
+		command = goPeerCommand(append([]string{kind.program}, arguments...)...)
 	}
 	return startPeer(t, who, name, command, heard)
 }
@@ -206,8 +211,7 @@ func (p *peer) listen(heard func(fleetReport)) {
 	}
 }
 
-// foreignRace returns a report of the race detector, unless it is about go-zookeeper
-// alone: that one has races on reconnecting.
+// foreignRace returns a report of the race detector, unless it is about go-zookeeper alone: that one has races on reconnecting.
 func foreignRace(log string) string {
 	for report := range strings.SplitSeq(log, "==================") {
 		if !strings.Contains(report, "DATA RACE") {

@@ -40,7 +40,7 @@ const (
 // A rawServer is a server to which a test speaks ZooKeeper's protocol itself. What it answers is described by texts that do not
 // depend on times, ids of sessions, and the zxid at which it began.
 type rawServer struct {
-	t    *testing.T
+	t    testing.TB
 	name string
 	dial func() (net.Conn, error)
 	base int64         // zxid

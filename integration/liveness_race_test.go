@@ -1,6 +1,0 @@
-//go:build race
-
-package integration_test
-
-// raceEnabled says that the race detector adds to memory use.
-const raceEnabled = true
