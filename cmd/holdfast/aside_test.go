@@ -129,7 +129,7 @@ func TestObserveGoesOn(t *testing.T) {
 	r, w := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a := &app{in: strings.NewReader(""), out: io.Discard, err: w, leaveSignals: func() {}, lookupEnv: func(string) (string, bool) { return "", false }}
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: w, leaveSignals: func() {}, lookupEnv: noEnv}
 	dir := t.TempDir()
 	ended := make(chan struct{})
 	go func() {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,48 +66,4 @@ func useEngine(t *testing.T, e func() engine) {
 	known := engines
 	t.Cleanup(func() { engines = known })
 	engines = append(engines[:2:2], e)
-}
-
-// A further engine needs an entry in the list, and then every command knows it.
-func TestFurtherEngine(t *testing.T) {
-	stores := map[string]*memlock.Store{"a": memlock.NewStore()}
-	mine, err := memlock.New(&memlock.Options{Store: stores["a"]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := mine.Acquire(t.Context(), "held", holdfast.WithOwner("me")); err != nil {
-		t.Fatal(err)
-	}
-	useEngine(t, func() engine { return &inMemory{stores: stores} })
-	servers := map[string]string{"HOLDFAST_SERVERS": "127.0.0.1:1"}
-	for _, test := range []struct {
-		env    map[string]string
-		args   string
-		status int
-		out    string // is printed
-		says   string // on stderr
-	}{
-		{nil, "--help", 0, "Flags for Memory:\n      --store string   name of the store [$HOLDFAST_STORE]\n", ""},
-		{nil, "--help", 0, "zookeeper, dynamodb or memory; follows from", ""},
-		{nil, "__complete ls --engine m", 0, "memory\n", ""},
-		{nil, "__complete ls --store ", 0, "a\nb\n", ""},
-		{nil, "ls", exitUsage, "", "--table (HOLDFAST_TABLE) for DynamoDB or --store (HOLDFAST_STORE) for Memory\n"},
-		{nil, "ls --engine etcd", exitUsage, "", `--engine: "etcd": want zookeeper, dynamodb or memory`},
-		{servers, "ls --store a --table b", exitUsage, "", "--servers, --table and --store are set: say which by --engine"},
-		{servers, "ls --store a", exitUsage, "", "--servers and --store are set: say which by --engine"},
-		{nil, "ls --engine memory --store a --mode fail-open", exitUsage, "", "--mode ($HOLDFAST_MODE) is for DynamoDB, and the engine is Memory"},
-		{map[string]string{"HOLDFAST_AUTH": "digest:a:b"}, "ls --store a", exitUsage, "", "$HOLDFAST_AUTH is for ZooKeeper, and the engine is Memory"},
-		{nil, "ls --table b --root /x", exitUsage, "", "--root ($HOLDFAST_ROOT) is for ZooKeeper, and the engine is DynamoDB"},
-		{nil, "ls --store a", 0, "held", ""},
-		{servers, "show held --engine memory --store a", 0, "me", ""},
-		{nil, "hold held --try --store a", exitNotAcquired, "", "somebody else remembers it"},
-		{nil, "hold free --store a", 0, "2\n", ""},
-		{nil, "doctor --store a", 0, "there is some", ""},
-		{nil, "recall --store a", 0, "a\n", ""},
-	} {
-		status, out, says := call(t, test.env, strings.Split(test.args, " ")...)
-		if status != test.status || !strings.Contains(out, test.out) || !strings.Contains(says, test.says) {
-			t.Errorf("%s: status %d, want %d, and\n%s%s, want %q and %q", test.args, status, test.status, out, says, test.out, test.says)
-		}
-	}
 }

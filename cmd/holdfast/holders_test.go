@@ -46,7 +46,7 @@ func TestShowHolders(t *testing.T) {
 			t.Errorf("limit %d:\n%s, want\n%s", limit, got, want)
 		}
 		rows := holderRows(shared(limit), 80, time.Now())
-		if len(rows) != 8 || !rows[1].Bold || rows[6].Text != "held by  web3" {
+		if len(rows) != 8 || rows[1].style != bold || rows[6].text != "held by  web3" {
 			t.Errorf("limit %d: the page of watch has %v", limit, rows)
 		}
 	}
@@ -110,12 +110,12 @@ func TestShareFlags(t *testing.T) {
 	for _, flags := range [][]string{
 		{"--limit", "0"}, {"--limit", "-1"}, {"--limit", "129"}, {"--limit", "2", "--shared"}, {"--shared", "--data", strings.Repeat("d", 1025)},
 	} {
-		status, _, stderr := call(t, nil, append([]string{"hold", "k"}, flags...)...)
+		status, _, stderr := call(t, noEnv, append([]string{"hold", "k"}, flags...)...)
 		if status != exitUsage || !strings.Contains(stderr, flags[0]) && !strings.Contains(stderr, "--data") {
 			t.Errorf("%v: status %d, %q", flags[0], status, stderr)
 		}
 	}
-	if status, _, _ := call(t, nil, "elect", "k", "--shared", "--", "true"); status != exitUsage {
+	if status, _, _ := call(t, noEnv, "elect", "k", "--shared", "--", "true"); status != exitUsage {
 		t.Errorf("elect --shared: status %d", status)
 	}
 }

@@ -65,7 +65,7 @@ func TestManualOfJSON(t *testing.T) {
 
 // TestManualOfStatus checks that the documentation and the help list all exit statuses.
 func TestManualOfStatus(t *testing.T) {
-	_, help, _ := call(t, nil, "help")
+	_, help, _ := call(t, noEnv, "help")
 	cli := docPage(t, "docs/cli.md")
 	for _, status := range []int{exitOK, exitNo, exitUsage, exitFailed, exitNotAcquired, exitLost, exitTTL, exitNotExec, exitNotFound} {
 		if !strings.Contains(help, fmt.Sprintf("\n  %d ", status)) {
@@ -81,7 +81,7 @@ func TestManualOfStatus(t *testing.T) {
 // troff interprets none of the text.
 func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
-	if status, stdout, stderr := call(t, nil, "man", dir); status != 0 || stdout+stderr != "" {
+	if status, stdout, stderr := call(t, noEnv, "man", dir); status != 0 || stdout+stderr != "" {
 		t.Fatalf("status %d, %q, %q", status, stdout, stderr)
 	}
 	requests := regexp.MustCompile(`^\.(TH|SH|PP|TP|RS|RE|nf|fi|BR)\b`)
@@ -123,7 +123,7 @@ func TestVersion(t *testing.T) {
 	defer func(was string) { version = was }(version)
 	version = "v1.2.3"
 	for _, args := range [][]string{{"version"}, {"--version"}, {"version", "-o", "json"}} {
-		if status, stdout, stderr := call(t, nil, args...); status != 0 || stderr != "" || !strings.Contains(stdout, "v1.2.3") {
+		if status, stdout, stderr := call(t, noEnv, args...); status != 0 || stderr != "" || !strings.Contains(stdout, "v1.2.3") {
 			t.Errorf("%q: status %d, %q, %q", args, status, stdout, stderr)
 		}
 	}

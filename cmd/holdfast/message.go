@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
 // complain prints why the program ends.
@@ -57,7 +57,7 @@ const maxLine = 4096
 func line(s string) string {
 	s = cut(strings.TrimPrefix(s, "holdfast: "), maxLine) // the library's prefix
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' })
-	return screen.Printable(strings.Join(parts, " "))
+	return printable(strings.Join(parts, " "))
 }
 
 // plain makes foreign text safe for a terminal. It quotes text like a Go string if it is
@@ -77,4 +77,14 @@ func cut(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + fmt.Sprintf("… (%d bytes)", len(s))
+}
+
+// printable replaces all characters that are not printable.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// change writes a file and checks what it makes of a setting.
-func change(t *testing.T, path, text string, want string, setting func() string) {
+// rewrite writes a file and checks what it makes of a setting.
+func rewrite(t *testing.T, path, text string, want string, setting func() string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -57,34 +57,34 @@ func TestRenewedTLS(t *testing.T) {
 		return strconv.Itoa(len(c.Certificates[0].Certificate))
 	}
 	for file, text := range map[string]string{z.caFile: certText, z.certFile: certText, z.keyFile: keyText} {
-		change(t, file, text, "", func() string { return "" })
+		rewrite(t, file, text, "", func() string { return "" })
 	}
 	if configure, err = z.config(); err != nil {
 		t.Fatal(err)
 	}
-	change(t, z.certFile, certText+certText, "2", chain)
-	change(t, z.keyFile, keyText[:len(keyText)/2], "2", chain)
-	change(t, z.certFile, certText, "2", chain)
-	change(t, z.keyFile, keyText, "1", chain)
-	change(t, z.caFile, "", "1", chain)
+	rewrite(t, z.certFile, certText+certText, "2", chain)
+	rewrite(t, z.keyFile, keyText[:len(keyText)/2], "2", chain)
+	rewrite(t, z.certFile, certText, "2", chain)
+	rewrite(t, z.keyFile, keyText, "1", chain)
+	rewrite(t, z.caFile, "", "1", chain)
 	other, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, s.Certificate(), s.Certificate().PublicKey, cert.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change(t, z.caFile, block("CERTIFICATE", other), "other authorities", chain)
+	rewrite(t, z.caFile, block("CERTIFICATE", other), "other authorities", chain)
 }
 
 // TestRenewedAuth checks that --auth-file is read again, and that a broken line keeps what was there.
 func TestRenewedAuth(t *testing.T) {
 	z := zooKeeper{authFile: filepath.Join(t.TempDir(), "auth")}
-	change(t, z.authFile, "digest:a:1\n", "", func() string { return "" })
+	rewrite(t, z.authFile, "digest:a:1\n", "", func() string { return "" })
 	auth, err := newRenewed(z.credentials, z.authFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	password := func() string { return auth.get()[0].Credentials }
-	change(t, z.authFile, "dig", "a:1", password)
-	change(t, z.authFile, "digest:a:2\n", "a:2", password)
+	rewrite(t, z.authFile, "dig", "a:1", password)
+	rewrite(t, z.authFile, "digest:a:2\n", "a:2", password)
 }
 
 // TestRenewedKeys checks that keys in AWS's shared credentials file are read again, and that a file without keys keeps the last ones
@@ -100,7 +100,7 @@ func TestRenewedKeys(t *testing.T) {
 	keys := func(id string) string {
 		return "[default]\naws_access_key_id = " + id + "\naws_secret_access_key = x\n"
 	}
-	change(t, file, keys("OLD"), "", func() string { return "" })
+	rewrite(t, file, keys("OLD"), "", func() string { return "" })
 	c, _, err := (&dynamoDB{table: "locks", partition: "id", mode: "fail-open"}).open(t.Context(), &app{})
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +112,9 @@ func TestRenewedKeys(t *testing.T) {
 		}
 		return v.AccessKeyID
 	}
-	change(t, file, keys("NEW")[:40], "OLD", id)
-	change(t, file, "", "OLD", id)
-	change(t, file, keys("NEW"), "NEW", id)
+	rewrite(t, file, keys("NEW")[:40], "OLD", id)
+	rewrite(t, file, "", "OLD", id)
+	rewrite(t, file, keys("NEW"), "NEW", id)
 }
 
 // TestBecause checks that the message about an expired lease names the error of the last heartbeat, and that about a broken lock does not.

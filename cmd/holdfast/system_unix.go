@@ -75,3 +75,21 @@ func inGroup(cmd *exec.Cmd) (cleanUp func()) {
 		}
 	}
 }
+
+// fullScreen says that watch can use the whole screen.
+const fullScreen = true
+
+// continueSignal comes when a stopped program continues.
+const continueSignal = syscall.SIGCONT
+
+// foreground reports whether this program may use its terminal.
+func foreground(terminal *os.File) bool {
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp() // err: not our controlling terminal, or gone
+}
+
+// stopGroup stops this job, as Ctrl-Z does. It has no effect if no shell could continue the job: then it asks to go on itself.
+func stopGroup() {
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	time.AfterFunc(200*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGCONT) })
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -15,3 +16,13 @@ func signalName(s syscall.Signal) string { return s.String() }
 
 // inGroup does nothing: there are no process groups, so only the command itself is ended.
 func inGroup(*exec.Cmd) (cleanUp func()) { return func() {} }
+
+// Windows has no job control, and watch prints lines.
+const (
+	fullScreen     = false
+	continueSignal = syscall.SIGTERM // which never comes
+)
+
+func foreground(*os.File) bool { return true }
+
+func stopGroup() {}

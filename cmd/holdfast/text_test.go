@@ -21,8 +21,8 @@ var nasty = []string{
 	"\U000e0001tag", "two  spaces", "", `"quoted"`, `back\slash`, "plain", "käse/日本", "👍",
 }
 
-// printable reports whether a text is printable, apart from the newline at its end.
-func printable(s string) bool {
+// isPrintable reports whether a text is printable, apart from the newline at its end.
+func isPrintable(s string) bool {
 	return !strings.ContainsFunc(strings.TrimSuffix(s, "\n"), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
@@ -31,7 +31,7 @@ func TestPlain(t *testing.T) {
 	seen := make(map[string]string)
 	for _, s := range nasty {
 		got := plain(s)
-		if !printable(got) || got == "" {
+		if !isPrintable(got) || got == "" {
 			t.Errorf("plain(%q) is %q", s, got)
 		}
 		if other, ok := seen[got]; ok {
@@ -49,7 +49,7 @@ func TestPlain(t *testing.T) {
 // TestLine checks that any message becomes one line.
 func TestLine(t *testing.T) {
 	for _, s := range nasty {
-		if got := line("error: " + s + "\n\tmore"); !printable(got) {
+		if got := line("error: " + s + "\n\tmore"); !isPrintable(got) {
 			t.Errorf("line(%q) is %q", s, got)
 		}
 	}
@@ -67,7 +67,7 @@ func TestJSON(t *testing.T) {
 		if err := a.printJSON(newLockJSON(info)); err != nil {
 			t.Fatal(err)
 		}
-		if !printable(out.String()) || strings.Count(out.String(), "\n") != 1 {
+		if !isPrintable(out.String()) || strings.Count(out.String(), "\n") != 1 {
 			t.Errorf("JSON with %q is %q", s, out.String())
 		}
 		var got lockJSON
@@ -108,7 +108,7 @@ func TestExitCode(t *testing.T) {
 		}
 	}
 	var stderr bytes.Buffer
-	a := &app{out: failing{errors.New("disk full")}, err: &stderr, leaveSignals: func() {}, lookupEnv: func(string) (string, bool) { return "", false }}
+	a := &app{out: failing{errors.New("disk full")}, err: &stderr, leaveSignals: func() {}, lookupEnv: noEnv}
 	if got := a.main(t.Context(), []string{"version"}); got != exitFailed || stderr.String() != "holdfast: disk full\n" {
 		t.Errorf("with a disk that is full: status %d, %q", got, stderr.String())
 	}
@@ -128,7 +128,7 @@ func TestNoCredentials(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	t.Setenv("AWS_REGION", "eu-west-1")
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
-	status, _, stderr := call(t, map[string]string{"HOLDFAST_TABLE": "locks"}, "ls")
+	status, _, stderr := call(t, noEnv, "ls", "--table", "locks")
 	const want = "holdfast: no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (failed to refresh cached credentials, "
 	if status != exitFailed || !strings.HasPrefix(stderr, want) {
 		t.Errorf("status %d, %q; want %d and %q", status, stderr, exitFailed, want)

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
 // How often a waiting command looks whom it waits for. On ZooKeeper a look reads the node of each
@@ -117,7 +117,7 @@ func (w *waiting) show(text string) {
 		return
 	case w.terminal == nil:
 		w.app.warn("%s", text)
-	case !screen.Foreground(w.terminal):
+	case !foreground(w.terminal):
 		return
 	default:
 		if text != "" {
@@ -125,9 +125,21 @@ func (w *waiting) show(text string) {
 			if err != nil || width <= 0 {
 				width = 80
 			}
-			text = screen.Cut("holdfast: "+line(text), width-3) // with room for "^C"
+			text = fit("holdfast: "+line(text), width-3) // with room for "^C"
 		}
 		fmt.Fprint(stderr{w.app}, "\r\x1b[K"+text)
 	}
 	w.told = text
+}
+
+// terminal returns a writer as a terminal that understands control sequences, or nil.
+func (a *app) terminal(w io.Writer) *os.File {
+	f, onFile := w.(*os.File)
+	if !onFile || !fullScreen || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	if kind, _ := a.lookupEnv("TERM"); kind == "" || kind == "dumb" {
+		return nil
+	}
+	return f
 }

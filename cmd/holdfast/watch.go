@@ -3,17 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
 const watchLong = `Show who holds KEY and who waits for it, and update that as it changes.
@@ -59,11 +53,9 @@ func newWatchCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w := &watcher{app: a, key: args[0], client: c, interval: interval}
-		// Disconnecting ends a look that is under way.
-		defer w.wait()
 		defer a.disconnect(c)
-		if err := w.first(ctx); err != nil {
+		w := &watcher{app: a, key: args[0], client: c, interval: interval}
+		if err := w.look(ctx); err != nil {
 			return err
 		}
 		go func() {
@@ -71,14 +63,15 @@ func newWatchCommand(a *app) *cobra.Command {
 				cancel(err)
 			}
 		}()
-		if err := a.follow(ctx, w); !errors.Is(err, context.Canceled) {
-			return err
+		err = a.follow(ctx, w)
+		by := interrupted{}
+		switch {
+		case errors.As(err, &by), errors.As(context.Cause(ctx), &by): // the usual way to end it needs no message
+			return &exitError{code: 128 + int(by.signal)}
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		}
-		if broken := context.Cause(ctx); cmd.Context().Err() == nil {
-			return broken
-		}
-		// An interrupt is the usual way to end it, and needs no message.
-		return &exitError{code: exitCode(ctx, context.Cause(ctx))}
+		return err
 	}
 	return cmd
 }
@@ -86,135 +79,82 @@ func newWatchCommand(a *app) *cobra.Command {
 // minInterval prevents a flood of requests by mistake.
 const minInterval = 10 * time.Millisecond
 
-// follow shows what the watcher sees, on the whole screen if possible.
+// follow shows what the watcher sees until ctx ends, on the whole screen if possible.
 func (a *app) follow(ctx context.Context, w *watcher) error {
-	out := a.terminal(a.out)
-	if out == nil || a.json() {
-		return w.run(ctx, &lines{app: a}, nil, nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sights := make(chan sight)
+	go w.watch(ctx, sights)
+	if !a.json() && a.terminal(a.out) != nil {
+		return showPages(ctx, sights)
 	}
-	in, _ := a.in.(*os.File)
-	s, err := screen.Open(in, out)
-	if err != nil {
-		return err
+	l := lines{app: a}
+	for {
+		select {
+		case s := <-sights:
+			if err := l.show(s); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	defer s.Close() // even after a panic
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	return w.run(ctx, &page{screen: s}, s, tick.C)
-}
-
-// terminal returns a writer as a terminal that understands control sequences, or nil.
-func (a *app) terminal(w io.Writer) *os.File {
-	f, onFile := w.(*os.File)
-	termType, _ := a.lookupEnv("TERM")
-	if !onFile || !term.IsTerminal(int(f.Fd())) || !screen.Able(termType) {
-		return nil
-	}
-	return f
 }
 
 // A sight is what is known of a key.
 type sight struct {
 	info    holdfast.Info // the newest
-	down    time.Time     // since when the engine was unreachable, until a look succeeds; or zero
+	down    time.Time     // since when the engine was unreachable; zero if it can be reached
 	trouble error         // why the last look failed; nil if it did not
 }
 
-// A display shows a sight: at first, whenever it may have changed, and at each tick.
-type display interface {
-	show(s sight) error
-}
-
-// A look reads who waits, too: one request for each. Looks are at least this far apart.
+// A look reads the queue, one request for each waiter. Looks are at least this far apart.
 const (
 	minPause     = 250 * time.Millisecond // so that changes which belong together are shown together
 	pausePerNode = 5 * time.Millisecond   // for each contender, after a change
 	idlePerNode  = 50 * time.Millisecond  // for each, without one
 )
 
-// A watcher observes who holds a key, and looks who waits. Where nobody can tell who does, it
-// looks only at first, and to find out whether an outage is over. Everything but the looks and
-// the observation themselves happens on the goroutine of run.
+// A watcher observes who holds a key. Where the engine has a queue, it also looks who waits: after each change, and at an interval.
 type watcher struct {
 	app      *app
 	key      string
 	client   *client
-	interval time.Duration // at which to look who waits
+	interval time.Duration
 
-	seen    sight
-	looking chan look // the look under way, or nil
-	ended   time.Time // of the last look
-	wanted  bool      // something may have changed
-	back    bool      // the engine can be reached again
-	heard   bool      // of the key, by the observation that goes on
+	seen   sight
+	ended  time.Time // of the last look
+	wanted bool      // something may have changed
+	back   bool      // the engine answers again after an outage, of which the next look tells the end
 }
 
-// A look is the result of looking at the key.
-type look struct {
-	info     holdfast.Info
-	err      error
-	panicked any // the value of a panic in it
+// A change is what an observation or a look tells.
+type change struct {
+	info holdfast.Info
+	err  error
 }
 
-// first is the look that must succeed.
-func (w *watcher) first(ctx context.Context) error {
-	w.begin(ctx)
-	select {
-	case l := <-w.looking:
-		w.looking = nil
-		w.note(l)
-		return l.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// look reads the key, for --timeout at most.
+func (w *watcher) look(ctx context.Context) error {
+	c := w.inspect(ctx)
+	w.note(c)
+	return c.err
 }
 
-// wait waits for a look that is under way.
-func (w *watcher) wait() {
-	if w.looking != nil {
-		<-w.looking
-	}
+func (w *watcher) inspect(ctx context.Context) (c change) {
+	ctx, cancel := w.app.bounded(ctx)
+	defer cancel()
+	c.info, c.err = w.client.Inspect(ctx, w.key)
+	return c
 }
 
-// begin looks at the key in the background.
-func (w *watcher) begin(ctx context.Context) {
-	done := make(chan look, 1)
-	w.looking, w.wanted = done, false
-	go func() {
-		var l look
-		defer func() {
-			if p := recover(); p != nil { // run must restore the terminal first
-				l.panicked = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
-			}
-			done <- l
-		}()
-		ctx, cancel := w.app.bounded(ctx)
-		defer cancel()
-		l.info, l.err = w.client.Inspect(ctx, w.key)
-	}()
-}
-
-func (w *watcher) note(l look) {
-	if l.panicked != nil {
-		panic(l.panicked)
-	}
+func (w *watcher) note(c change) {
 	w.ended = time.Now()
-	if w.back && !errors.Is(l.err, holdfast.ErrDisconnected) {
+	if w.seen.trouble = c.err; c.err == nil {
+		w.seen.info = c.info
+	}
+	if w.back {
 		w.back, w.seen.down = false, time.Time{}
-	}
-	// Where the observation tells everything, it may have told of something newer.
-	if w.seen.trouble = l.err; l.err == nil && (w.client.queues || !w.heard) {
-		w.seen.info = l.info
-	}
-}
-
-// told takes in what the observation tells.
-func (w *watcher) told(info holdfast.Info) {
-	w.heard = true
-	if w.client.queues {
-		w.wanted = true
-	} else {
-		w.seen.info = info
 	}
 }
 
@@ -222,36 +162,23 @@ func (w *watcher) told(info holdfast.Info) {
 func (w *watcher) due() <-chan time.Time {
 	contenders := time.Duration(2 + len(w.seen.info.Queue))
 	switch {
-	case w.looking != nil:
+	case !w.client.queues || !w.wanted && !w.seen.down.IsZero():
 		return nil
 	case w.wanted:
 		return time.After(time.Until(w.ended.Add(max(min(w.interval, minPause), contenders*pausePerNode))))
-	case w.client.queues || w.seen.trouble != nil:
-		return time.After(time.Until(w.ended.Add(max(w.interval, contenders*idlePerNode))))
 	}
-	return nil
+	return time.After(time.Until(w.ended.Add(max(w.interval, contenders*idlePerNode))))
 }
 
-// observe sends who holds the key, and each change, until ctx ends. What goes wrong a look tells.
-func (w *watcher) observe(ctx context.Context, changes chan<- holdfast.Info, broken chan<- struct{}) {
+// observe sends who holds the key, each change, and why the observation has failed, until ctx ends.
+func (w *watcher) observe(ctx context.Context, changes chan<- change) {
 	for ctx.Err() == nil {
 		for info, err := range w.client.Observe(ctx, w.key) {
-			if err != nil {
-				break
-			}
-			if info.Stale {
-				continue // "disconnected" is shown
-			}
 			select {
-			case changes <- info:
+			case changes <- change{info, err}:
 			case <-ctx.Done():
 				return
 			}
-		}
-		select {
-		case broken <- struct{}{}:
-		case <-ctx.Done():
-			return
 		}
 		select {
 		case <-time.After(w.interval):
@@ -260,73 +187,49 @@ func (w *watcher) observe(ctx context.Context, changes chan<- holdfast.Info, bro
 	}
 }
 
-// run shows the key until ctx ends or the user quits.
-func (w *watcher) run(ctx context.Context, d display, s *screen.Screen, tick <-chan time.Time) error {
-	events := w.client.Events()
-	defer events.Close()
-	observing, cancel := context.WithCancel(ctx)
-	changes, broken, ended := make(chan holdfast.Info), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.observe(observing, changes, broken)
-	}()
-	defer func() {
-		cancel()
-		<-ended
-	}()
-	var inputs <-chan screen.Input
-	var signals <-chan os.Signal
-	if s != nil {
-		inputs, signals = s.Inputs(), s.Signals()
-	}
-	for {
-		if err := d.show(w.seen); err != nil {
-			return err
+// told takes in what the observation tells. The info lacks the queue, so where there is one a look follows.
+func (w *watcher) told(c change) {
+	switch {
+	case c.err == nil && c.info.Stale:
+		w.back = false
+		if w.seen.down.IsZero() {
+			w.seen.down = time.Now()
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.due():
-			w.begin(ctx)
-		case l := <-w.looking:
-			w.looking = nil
-			w.note(l)
-		case info := <-changes:
-			w.told(info)
-		case <-broken:
-			w.heard, w.wanted = false, true
-		case e := <-events.Disconnected():
-			w.back, w.seen.down = false, e.Time
-		case <-events.Ready():
-			w.back, w.wanted = true, true
-			if w.ended = (time.Time{}); !w.client.queues {
-				w.ended = time.Now() // the observation tells what is new before the look says that all is well
-			}
-		case in := <-inputs:
-			if done, err := obey(s, in); done || err != nil {
-				return err
-			}
-		case sig := <-signals:
-			if err := s.Handle(sig); err != nil {
-				return err
-			}
-		case <-tick:
-		}
+	case w.client.queues:
+		w.back, w.wanted = c.err == nil, true
+	case c.err != nil:
+		w.seen.trouble = c.err
+	default:
+		w.seen = sight{info: c.info}
 	}
 }
 
-// obey does what the user or the terminal wants.
-func obey(s *screen.Screen, in screen.Input) (done bool, err error) {
-	if in.Lost != nil {
-		return true, in.Lost
+// watch sends what is known of the key, at first and whenever that may have changed, until ctx ends.
+func (w *watcher) watch(ctx context.Context, sights chan<- sight) {
+	observed, looked := make(chan change), make(chan change, 1)
+	go w.observe(ctx, observed)
+	looking, out := false, sights
+	for {
+		var due <-chan time.Time
+		if !looking {
+			due = w.due()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case out <- w.seen:
+			out = nil // until there is something new
+			continue
+		case <-due:
+			looking, w.wanted = true, false
+			go func() { looked <- w.inspect(ctx) }()
+			continue
+		case c := <-looked:
+			looking = false
+			w.note(c)
+		case c := <-observed:
+			w.told(c)
+		}
+		out = sights
 	}
-	switch in.Key {
-	case 'q', 'Q':
-		return true, nil
-	case screen.SuspendKey:
-		s.Suspend()
-	case 'L' - '@': // Ctrl-L
-		return false, s.Redraw()
-	}
-	return false, nil
 }

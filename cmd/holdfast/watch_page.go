@@ -1,159 +1,195 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"strconv"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 	"time"
-	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
-// page shows a sight on the whole screen.
-type page struct{ screen *screen.Screen }
-
-func (p *page) show(s sight) error {
-	width, height := p.screen.Size()
-	return p.screen.Draw(layOut(s, width, height, time.Now()))
-}
-
-// minHeight is the height of a page with a head and a foot; a smaller one has one or two rows.
-const minHeight = 4
-
-// layOut turns a sight into a page. With less room it drops blank rows first, then the end of the
-// queue, then details of the holder. A single row says who holds the key, or that nobody knows.
-func layOut(s sight, width, height int, now time.Time) []screen.Row {
-	state := condition(s, width, now)
-	if height < minHeight {
-		if height == 1 && state.Reverse {
-			return []screen.Row{state}
+// showPages shows each sight on the whole screen of the terminal until ctx ends or the user quits.
+func showPages(ctx context.Context, sights <-chan sight) error {
+	if err := awaitForeground(ctx); err != nil {
+		return err
+	}
+	screen, err := tcell.NewScreen()
+	if err == nil {
+		err = screen.Init()
+	}
+	if err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	defer screen.Fini()
+	keys, quit := make(chan tcell.Event), make(chan struct{})
+	defer close(quit)
+	go screen.ChannelEvents(keys, quit)
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, continueSignal)
+	defer signal.Stop(continued)
+	tick := time.NewTicker(time.Second) // the ages change
+	defer tick.Stop()
+	present, suspended := sight{}, false
+	for {
+		select {
+		case present = <-sights:
+		case <-tick.C:
+		case <-continued: // the shell may have changed the terminal
+			if err := awaitForeground(ctx); err != nil {
+				return err
+			}
+			_ = screen.Suspend()
+			if err := screen.Resume(); err != nil {
+				return fmt.Errorf("terminal: %w", err)
+			}
+			suspended = false
+		case e := <-keys:
+			switch e := e.(type) {
+			case *tcell.EventError: // the terminal is gone
+				return fmt.Errorf("terminal: %w", e)
+			case *tcell.EventResize:
+				screen.Sync()
+			case *tcell.EventKey:
+				if done, err := obey(screen, e); done {
+					return err
+				}
+				suspended = e.Key() == tcell.KeyCtrlZ
+			}
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return []screen.Row{{Text: summary(s, now), Bold: true}, state}
+		if suspended { // a suspended screen cannot be drawn
+			continue
+		}
+		width, height := screen.Size()
+		screen.Clear()
+		for y, r := range layOut(present, width, height, time.Now()) {
+			screen.PutStrStyled(0, y, fit(printable(r.text), width), r.style)
+		}
+		screen.Show()
 	}
-	room := height - 2 // between head and foot
-	holder, queue := holderRows(s.info, width, now), queueRows(s.info.Queue, width, now)
-	holder = holder[:min(len(holder), room-min(1, len(queue)))]
-	queue = shorten(queue, room-len(holder))
-	spare := room - len(holder) - len(queue)
-
-	rows := []screen.Row{{Text: plain(s.info.Key), Bold: true}}
-	if spare > 0 {
-		rows = append(rows, screen.Row{})
-	}
-	rows = append(rows, holder...)
-	if spare > 1 && len(queue) > 0 {
-		rows = append(rows, screen.Row{})
-	}
-	rows = append(rows, queue...)
-	for len(rows) < height-1 {
-		rows = append(rows, screen.Row{})
-	}
-	return append(rows, state)
 }
 
-// summary says everything in one row.
-func summary(s sight, now time.Time) string {
-	if !s.info.Held {
-		return "free: " + plain(s.info.Key)
+// obey does what a key means. In the terminal's raw mode Ctrl-C and the like are keys.
+func obey(screen tcell.Screen, key *tcell.EventKey) (done bool, err error) {
+	switch key.Key() {
+	case tcell.KeyRune:
+		return strings.EqualFold(string(key.Rune()), "q"), nil
+	case tcell.KeyCtrlC:
+		return true, interrupted{syscall.SIGINT}
+	case tcell.KeyCtrlBackslash:
+		return true, interrupted{syscall.SIGQUIT}
+	case tcell.KeyCtrlL:
+		screen.Sync()
+	case tcell.KeyCtrlZ:
+		_ = screen.Suspend()
+		stopGroup()
 	}
-	text := "held" + age(", ", s.info.Since, now)
-	if s.info.Since.IsZero() && !s.info.QueuedAt.IsZero() {
-		text += age(", queued ", s.info.QueuedAt, now) + " ago"
+	return false, nil
+}
+
+// awaitForeground waits while another program has the foreground: a program that changes the terminal from the background stops, and
+// then not even SIGTERM ends it.
+func awaitForeground(ctx context.Context) error {
+	for !foreground(os.Stdout) {
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
+}
+
+// A row is one line of the page.
+type row struct {
+	text  string
+	style tcell.Style
+}
+
+var bold, reverse = tcell.StyleDefault.Bold(true), tcell.StyleDefault.Reverse(true)
+
+// layOut turns a sight into a page: key, holder, queue, and at the foot how current that is. What does not fit is counted.
+func layOut(s sight, width, height int, now time.Time) []row {
+	rows := append([]row{{text: plain(s.info.Key), style: bold}, {}}, holderRows(s.info, width, now)...)
 	if n := len(s.info.Queue); n > 0 {
-		text += fmt.Sprintf(", %d waiting", n)
+		rows = append(rows, row{}, row{text: fmt.Sprintf("waiting  %d", n), style: bold})
 	}
-	return text + ": " + holders(s.info)
+	for i, w := range s.info.Queue {
+		text := fmt.Sprintf("%d  %-7s  %s", i+1, age("", w.Since, now), plain(w.Owner))
+		if len(w.Data) > 0 {
+			text += "  " + excerpt(w.Data, width)
+		}
+		rows = append(rows, row{text: text})
+	}
+	room := max(height-1, 1)
+	if more := len(rows) - room + 1; more > 1 {
+		rows = append(rows[:room-1], row{text: fmt.Sprintf("and %d more lines", more)})
+	}
+	for len(rows) < room {
+		rows = append(rows, row{})
+	}
+	return append(rows, condition(s, now))[:max(height, 1)]
 }
 
-// condition is the foot, which says how current the page is.
-func condition(s sight, width int, now time.Time) screen.Row {
+// condition says how current the page is.
+func condition(s sight, now time.Time) row {
 	switch {
 	case !s.down.IsZero():
-		return screen.Row{Text: fmt.Sprintf("disconnected since %s%s; this may be outdated", clock(s.down), age(", ", s.down, now)), Reverse: true}
+		return row{fmt.Sprintf("disconnected since %s%s; this may be outdated", s.down.Local().Format(time.TimeOnly), age(", ", s.down, now)), reverse}
 	case s.trouble != nil:
-		return screen.Row{Text: "this may be outdated: " + message(s.trouble), Reverse: true}
+		return row{"this may be outdated: " + message(s.trouble), reverse}
 	}
-	left, right := "connected", "q ends"
-	if screen.Width(left)+len(right)+2 > width {
-		return screen.Row{Text: left}
-	}
-	return screen.Row{Text: screen.Pad(left, width-len(right)) + right}
+	return row{text: "connected; q ends"}
 }
 
-// holderRows describe the holder, or all who share the key.
-func holderRows(info holdfast.Info, width int, now time.Time) []screen.Row {
+// holderRows describe the holder, or all that share the key.
+func holderRows(info holdfast.Info, width int, now time.Time) []row {
 	if !info.Held {
-		return []screen.Row{{Text: "free", Bold: true}}
+		return []row{{"free", bold}}
 	}
 	tell := func(t time.Time) string { return moment(t) + age(", ", t, now) }
-	data := func(data string) string { return excerpt(data, width) }
-	var rows []screen.Row
-	row := func(name, value string, bold bool) {
-		rows = append(rows, screen.Row{Text: screen.Pad(name, len("held by  ")) + value, Bold: bold})
-	}
+	data := func(data string) string { return excerpt([]byte(data), width) }
+	var rows []row
 	if info.Shared {
 		name, value := sharing(info)
-		row(name, value, false)
+		rows = append(rows, row{text: fmt.Sprintf("%-9s%s", name, value)})
 	}
 	for grant := range info.Each() {
-		row("held by", plain(grant.Owner), true)
+		rows = append(rows, row{"held by  " + plain(grant.Owner), bold})
 		for _, d := range details(grant, tell, data) {
-			row(d[0], d[1], false)
+			rows = append(rows, row{text: fmt.Sprintf("%-9s%s", d[0], d[1])})
 		}
 	}
 	return rows
 }
 
-// queueRows describe the waiters, after a row with their number.
-func queueRows(queue []holdfast.Waiter, width int, now time.Time) []screen.Row {
-	if len(queue) == 0 {
-		return nil
-	}
-	rows := []screen.Row{{Text: fmt.Sprintf("waiting  %d", len(queue)), Bold: true}}
-	digits := len(strconv.Itoa(len(queue)))
-	for i, w := range queue {
-		text := fmt.Sprintf("%*d  %-7s  %s", digits, i+1, age("", w.Since, now), plain(w.Owner))
-		if len(w.Data) > 0 {
-			text += "  " + excerpt(string(w.Data), width)
-		}
-		rows = append(rows, screen.Row{Text: text})
-	}
-	return rows
+// excerpt makes data harmless. It looks at no more than may fit.
+func excerpt(data []byte, width int) string {
+	return plain(strings.ToValidUTF8(string(data[:min(len(data), 4*width)]), "\uFFFD"))
 }
 
-// shorten fits a queue into some rows.
-func shorten(queue []screen.Row, room int) []screen.Row {
-	switch {
-	case room <= 0:
-		return nil
-	case len(queue) <= room:
-		return queue
-	case room == 1:
-		return queue[:1]
+// fit shortens a text to a number of columns, with an ellipsis if anything is missing.
+func fit(text string, width int) string {
+	if uniseg.StringWidth(text) <= width {
+		return text
 	}
-	shown := queue[: room-1 : room-1]
-	return append(shown, screen.Row{Text: fmt.Sprintf("and %d more", len(queue)-len(shown))})
+	var b strings.Builder
+	used := 0
+	for g := uniseg.NewGraphemes(text); g.Next() && used+g.Width() < width; used += g.Width() {
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…"
 }
 
-// excerpt makes foreign data harmless. It looks at no more than may fit.
-func excerpt(data string, width int) string {
-	const maxBytes = 4 // of a character that takes a column
-	if most := maxBytes * width; len(data) > most {
-		for most > 0 && !utf8.RuneStart(data[most]) {
-			most--
-		}
-		data = data[:most]
-	}
-	return plain(data)
-}
-
-// clock is the time of day.
-func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
-
-// age says in a few characters after a prefix how long ago something was, by this machine's
-// clock; "" if that is unknown.
+// age says in a few characters after a prefix how long ago something was, by this machine's clock; "" if that is unknown.
 func age(before string, since, now time.Time) string {
 	if since.IsZero() {
 		return ""

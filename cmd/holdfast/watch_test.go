@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,8 +56,9 @@ type scene struct {
 
 const testInterval = time.Second
 
-// inScene runs a test in a scene.
+// inScene runs a test in a scene in virtual time.
 func inScene(t *testing.T, test func(t *testing.T, s *scene)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newScene(t)) })
 }
 
@@ -82,27 +84,19 @@ func newScene(t *testing.T) *scene {
 }
 
 // begin starts the watch, which prints until the test ends.
-func (s *scene) begin(output string) {
+func (s *scene) begin() {
 	s.t.Helper()
-	if err := s.w.first(context.Background()); err != nil {
+	if err := s.w.look(context.Background()); err != nil {
 		s.t.Fatal(err)
 	}
-	s.goOn(output)
-}
-
-// goOn goes on after the first look.
-func (s *scene) goOn(output string) {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := s.w.app
-	a.set.output = output
 	ended := make(chan error)
-	go func() { ended <- s.w.run(ctx, &lines{app: a}, nil, nil) }()
+	go func() { ended <- s.w.app.follow(ctx, s.w) }()
 	s.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			s.t.Error(err)
 		}
-		s.w.wait()
 	})
 }
 
@@ -135,7 +129,7 @@ func (s *scene) take(opts ...holdfast.Option) *holdfast.Lock {
 // TestWatchPrintsChanges checks that watch prints one line for each change and no other.
 func TestWatchPrintsChanges(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
-		s.begin("text")
+		s.begin()
 		s.prints("free key=k")
 		lock := s.take(holdfast.WithOwner("a b"), holdfast.WithData([]byte("x\x1b[31m=")))
 		const time = `[-0-9]{10}T[:0-9]{8}\S*`
@@ -168,49 +162,11 @@ func TestWatchPrintsChanges(t *testing.T) {
 	})
 }
 
-// TestWatchPrintsJSON checks that each line is a document without unknown fields.
-func TestWatchPrintsJSON(t *testing.T) {
-	inScene(t, func(t *testing.T, s *scene) {
-		s.begin("json")
-		next := func() (all map[string]any) {
-			t.Helper()
-			time.Sleep(2 * testInterval)
-			synctest.Wait()
-			if strings.Count(s.out.String(), "\n") != 1 {
-				t.Fatalf("it printed %q, want one line", s.out.String())
-			}
-			if err := json.Unmarshal(s.out.Bytes(), &all); err != nil {
-				t.Fatal(err)
-			}
-			s.out.Reset()
-			if _, err := time.Parse(time.RFC3339, fmt.Sprint(all["time"])); err != nil {
-				t.Error(err)
-			}
-			delete(all, "time")
-			return all
-		}
-		expect := func(want string) {
-			t.Helper()
-			if got, _ := json.Marshal(next()); string(got) != want {
-				t.Errorf("it printed %s, want %s", got, want)
-			}
-		}
-		expect(`{"connected":true,"held":false,"key":"k"}`)
-		s.take(holdfast.WithData([]byte{0xff}))
-		all := next()
-		if all["held"] != true || all["owner"] != "other" || all["data_base64"] != "/w==" || all["since"] == nil || all["token"] == nil {
-			t.Errorf("it printed %v", all)
-		}
-		s.store.Cut(s.watched)
-		expect(`{"connected":false,"key":"k"}`)
-	})
-}
-
 // TestWatchLooksSeldom checks how often a watch looks who waits: at its interval, and less often
 // the more of them there are.
 func TestWatchLooksSeldom(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
-		s.begin("text")
+		s.begin()
 		in := func(d time.Duration) int64 {
 			synctest.Wait()
 			s.looks.Store(0)
@@ -222,11 +178,9 @@ func TestWatchLooksSeldom(t *testing.T) {
 			t.Errorf("%d looks in a hundred intervals", n)
 		}
 		ctx, giveUp := context.WithCancel(context.Background())
-		var waiters sync.WaitGroup
-		defer waiters.Wait()
 		defer giveUp()
 		for range 199 {
-			waiters.Go(func() { _, _ = s.other.Acquire(ctx, "k") })
+			go func() { _, _ = s.other.Acquire(ctx, "k") }()
 		}
 		time.Sleep(testInterval)
 		if n := in(100 * 10 * testInterval); n < 98 || n > 102 {
@@ -240,7 +194,7 @@ func TestWatchLooksSeldom(t *testing.T) {
 func TestWatchIsToldOfHolders(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
 		s.w.interval = 24 * time.Hour
-		s.begin("text")
+		s.begin()
 		s.prints("free key=k")
 		lock := s.take()
 		s.prints("held key=k .*")
@@ -271,7 +225,7 @@ func TestWatchIsToldOfHolders(t *testing.T) {
 func TestWatchWithoutQueue(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
 		s.w.client.queues = false
-		s.begin("text")
+		s.begin()
 		s.prints("free key=k")
 		looks := s.looks.Load() // the first event for the connection may have caused one, too
 		lock := s.take()
@@ -298,11 +252,13 @@ func TestWatchObservesAgain(t *testing.T) {
 		inScene(t, func(t *testing.T, s *scene) {
 			s.w.client.queues = queues
 			trouble := errors.New("denied")
-			if err := s.w.first(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			s.trouble.Store(&trouble)
-			s.goOn("text")
+			go func() { // after the first look
+				for s.looks.Load() == 0 {
+					time.Sleep(time.Microsecond)
+				}
+				s.trouble.Store(&trouble)
+			}()
+			s.begin()
 			s.prints("free key=k", "unknown key=k error=.*denied.*")
 			s.take()
 			s.trouble.Store(nil)
@@ -311,31 +267,117 @@ func TestWatchObservesAgain(t *testing.T) {
 	}
 }
 
-// TestWatchPanics checks that a panic in a look surfaces on the goroutine of the watch, which
-// restores the terminal.
-func TestWatchPanics(t *testing.T) {
+// TestJSONLines checks that watch and observe print documents with the fields of show, and that the first look of a watch must succeed.
+func TestJSONLines(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
-		s.w.client = nil
-		defer func() {
-			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "nil pointer") {
-				t.Errorf("it panicked with %v", p)
+		s.w.app.set.output = "json"
+		s.take(holdfast.WithData([]byte{0xff}))
+		defer s.observe(observeFlags{})()
+		s.begin()
+		synctest.Wait()
+		for line := range strings.Lines(s.out.String()) {
+			var all map[string]any
+			if err := json.Unmarshal([]byte(line), &all); err != nil {
+				t.Fatalf("%v: %q", err, line)
 			}
-		}()
-		_ = s.w.first(context.Background())
+			if all["time"] == nil || all["held"] != true || all["owner"] != "other" || all["data_base64"] != "/w==" || all["token"] == nil {
+				t.Errorf("it printed %v", all)
+			}
+		}
+		s.out.Reset()
+		s.store.Cut(s.watched)
+		time.Sleep(2 * testInterval)
+		synctest.Wait()
+		if !strings.Contains(s.out.String(), `"connected":false,"key":"k"}`) || !strings.Contains(s.out.String(), `"stale":true`) {
+			t.Errorf("it printed %s", s.out.String())
+		}
+		if err := s.w.look(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a look without a connection ended with %v, want DeadlineExceeded", err)
+		}
 	})
 }
 
-// TestWatchFirstLook checks that an error of the first look ends the watch.
-func TestWatchFirstLook(t *testing.T) {
+// observe begins to observe the key of a scene, and returns what ends it.
+func (s *scene) observe(o observeFlags) (stop func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	o.key = "k"
+	go func() {
+		defer close(ended)
+		_ = s.w.app.tellChanges(ctx, s.w.client, o)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// TestObservePrintsChanges checks that observe prints one line for each change of holder, one for the begin of an
+// outage and one for its end, and no other: not for those who wait.
+func TestObservePrintsChanges(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
-		s.w.key = "\xff"
-		if err := s.w.first(context.Background()); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("the first look ended with %v, want ErrInvalid", err)
-		}
-		s.w.key = "k"
+		defer s.observe(observeFlags{})()
+		s.prints("free key=k")
+		lock := s.take(holdfast.WithOwner("a b"), holdfast.WithData([]byte("x\x1b[31m=")))
+		const time = `[-0-9]{10}T[:0-9]{8}\S*`
+		held := fmt.Sprintf(`held key=k owner="a b" token=%d since=%s lease=10s data="x\\x1b\[31m="`, lock.Token(), time)
+		s.prints(held)
+		ctx, giveUp := context.WithCancel(context.Background())
+		go func() { _, _ = s.other.Acquire(ctx, "k") }()
+		s.prints()
+		giveUp()
 		s.store.Cut(s.watched)
-		if err := s.w.first(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the first look, without a connection, ended with %v, want DeadlineExceeded", err)
+		s.prints(held + " stale=true")
+		s.store.Heal(s.watched)
+		s.prints(held)
+		if err := lock.Release(context.Background()); err != nil {
+			t.Fatal(err)
 		}
+		s.prints("free key=k")
 	})
+}
+
+// awaitText waits until a file has a text.
+func awaitText(t *testing.T, name, text string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		got, _ := os.ReadFile(name)
+		if string(got) == text {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the file has %q, want %q", got, text)
+		}
+	}
+}
+
+// TestObserveExec checks what the command is told, that one runs at a time and for the newest
+// state, and that its failures end nothing.
+func TestObserveExec(t *testing.T) {
+	t.Setenv("SHELL", "/bin/sh")
+	t.Setenv("HOLDFAST_DATA", "of another holdfast")
+	s := newScene(t)
+	var stderr bytes.Buffer
+	s.w.app.err = &stderr
+	dir := t.TempDir()
+	seen, proceed := filepath.Join(dir, "seen"), filepath.Join(dir, "go")
+	stop := s.observe(observeFlags{script: `echo "$HOLDFAST_KEY $HOLDFAST_HELD ${HOLDFAST_OWNER-none} ${HOLDFAST_TOKEN-none} ${HOLDFAST_DATA-none}" >>` + seen +
+		`; [ "$HOLDFAST_DATA" != slow ] || until [ -e ` + proceed + ` ]; do sleep 0.01; done; exit 3`})
+	awaitText(t, seen, "k false none none none\n")
+	first := s.take(holdfast.WithData([]byte("slow")))
+	story := fmt.Sprintf("k false none none none\nk true other %d slow\n", first.Token())
+	awaitText(t, seen, story)
+	_ = first.Release(t.Context())
+	second := s.take(holdfast.WithOwner("$(exit)"))
+	_ = second.Release(t.Context())
+	last := s.take(holdfast.WithData([]byte("\x00")))
+	if err := os.WriteFile(proceed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	awaitText(t, seen, fmt.Sprintf("%sk true other %d none\n", story, last.Token()))
+	stop()
+	if n := strings.Count(stderr.String(), "holdfast: the command of --exec has failed: exit status 3\n"); n < 2 {
+		t.Errorf("stderr tells %d times of a failure: %q", n, stderr.String())
+	}
 }

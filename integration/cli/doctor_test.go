@@ -1,262 +1,252 @@
 package cli_test
 
 import (
-	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/go-zookeeper/zk"
+	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // A finding is a line of doctor's output.
 type finding struct{ ID, Status, Found, Cure string }
 
-// examined runs doctor with settings, and returns its findings.
-func examined(t *testing.T, settings []string, status int, args ...string) []finding {
+// examined runs doctor with settings, and returns its findings. On a machine that stands still they prove nothing.
+func examined(t *testing.T, settings []string, args ...string) (all []finding) {
 	t.Helper()
-	return findings(t, examine(t, settings, args...), status)
-}
-
-// examine starts doctor with settings.
-func examine(t *testing.T, settings []string, args ...string) *tool {
-	t.Helper()
-	return launch(t, settings, nil, append([]string{"doctor", "--lease", calm, "-o", "json"}, args...)...)
-}
-
-// findings returns what doctor finds. It measures times as well: what it finds on a machine that stands still is no verdict on
-// it.
-func findings(t *testing.T, p *tool, status int) []finding {
-	t.Helper()
+	p := launch(t, settings, nil, append([]string{"doctor", "--lease", calm, "-o", "json"}, args...)...)
 	p.wait()
-	if got := p.cmd.ProcessState.ExitCode(); got <= 1 && got != status {
-		verdict.Fatalf(t, "doctor ended with exit status %d, want %d; stdout: %s", got, status, read(p.stdout))
-	}
-	p.exits(status)
-	var all []finding
+	status := 0
 	for text := range strings.Lines(read(p.stdout)) {
 		var f finding
-		decode(t, text, &f)
-		if f.ID == "" || f.Found == "" || (f.Status == "ok") != (f.Cure == "") {
-			t.Errorf("a finding without all that it needs: %+v", f)
+		if err := json.Unmarshal([]byte(text), &f); err != nil || f.ID == "" || f.Found == "" || (f.Status == "ok") != (f.Cure == "") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if f.Status == "problem" {
+			status = 1
 		}
 		all = append(all, f)
 	}
-	if problems := slices.ContainsFunc(all, func(f finding) bool { return f.Status == "problem" }); problems != (status == 1) {
-		t.Errorf("exit status %d, with problems: %v", status, problems)
-	}
+	p.exits(status)
 	return all
 }
 
-// finds fails the test unless a check has a finding with a status, and texts in its detail and its cure.
-func finds(t *testing.T, all []finding, id, status, found, cure string) {
+// finds fails the test unless a check has these findings, with texts in them.
+func finds(t *testing.T, all []finding, want ...finding) {
 	t.Helper()
-	for _, f := range all {
-		if f.ID == id && f.Status == status && strings.Contains(f.Found, found) && strings.Contains(f.Cure, cure) {
-			return
-		}
-	}
-	verdict.Fatalf(t, "no %s of %s with %q and the cure %q in %+v", status, id, found, cure, all)
-}
-
-// well fails the test unless all findings but those of some checks are ok, or the checks were skipped.
-func well(t *testing.T, all []finding, but ...string) {
-	t.Helper()
-	if len(all) == 0 {
-		t.Error("nothing was found")
-	}
-	for _, f := range all {
-		if f.Status != "ok" && f.Status != "skipped" && !slices.Contains(but, f.ID) {
-			verdict.Fatalf(t, "unexpectedly %+v", f)
+	for _, w := range want {
+		if !slices.ContainsFunc(all, func(f finding) bool {
+			return f.ID == w.ID && f.Status == w.Status && strings.Contains(f.Found, w.Found) && strings.Contains(f.Cure, w.Cure)
+		}) {
+			verdict.Fatalf(t, "no %+v in %+v", w, all)
 		}
 	}
 }
 
-// ids are the checks that ran, in order.
-func ids(all []finding) []string {
-	var names []string
-	for _, f := range all {
-		names = append(names, f.ID)
+// TestDoctorCounter tests the findings about a sequence counter near or at its end.
+func TestDoctorCounter(t *testing.T) {
+	begin(t)
+	s := zkserver.New(t, zkserver.Config{Controlled: true, MaxSessionTimeout: time.Minute})
+	c := plainAt(t, s.Addr())
+	const warn = math.MaxInt32 - 1<<27
+	for name, n := range map[string]int32{"low": 1000, "under": warn - 1, "near": warn, "last": math.MaxInt32 - 1, "end": math.MaxInt32} {
+		p := "/holdfast/" + name
+		makeNodes(t, c, p, p+"/"+contender)
+		must(t, s.SetCversion(p, n))
 	}
-	return slices.Compact(names)
+	env := []string{"HOLDFAST_SERVERS=" + s.Addr()}
+	finds(t, examined(t, env, "un"), finding{"counter", "ok", "at 2013265918 of 2147483647", ""})
+	all := examined(t, env)
+	finds(t, all,
+		finding{"counter", "warning", "/holdfast/near is at 2013265919, 134217728 before its end", "delete /holdfast/near"},
+		finding{"counter", "warning", "/holdfast/last is at 2147483646, 1 before its end", "delete /holdfast/last"},
+		finding{"counter", "problem", "/holdfast/end is at its end", "delete /holdfast/end"})
 }
 
-// zooKeeperIDs and dynamoIDs are all checks of an engine. Scripts rely on their names.
-var (
-	zooKeeperIDs = strings.Fields("server role session permissions write agreement containers lock locks foreign counter acl clock")
-	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock reason foreign locks clock")
-)
+// contender is the name of a contender's znode.
+const contender = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// ofItsOwn returns settings of an engine for one test alone: its own root or table.
-func ofItsOwn(t *testing.T, e *engine) []string {
-	settings := slices.Clone(e.direct)
-	if e.name == "zookeeper" {
-		settings = append(settings, "HOLDFAST_ROOT=/"+newKey(t))
-	}
-	return settings
-}
+// TestDoctorEnsemble tests roles, a diverged server, servers of different ensembles, and a server that is down.
+func TestDoctorEnsemble(t *testing.T) {
+	begin(t)
+	e := zkserver.NewEnsemble(t, zkserver.Config{Controlled: true, MaxSessionTimeout: time.Minute})
+	env := []string{"HOLDFAST_SERVERS=" + strings.Join(e.Addrs(), ",")}
+	makeNodes(t, plainAt(t, e.Addrs()[0]), "/holdfast/key")
+	finds(t, examined(t, env),
+		finding{"role", "ok", ": leader, version ", ""}, finding{"role", "ok", ": follower, version ", ""},
+		finding{"agreement", "ok", "3 servers show the same", ""})
 
-// rootOfItsOwn returns settings of a ZooKeeper root for one test alone.
-func rootOfItsOwn(t *testing.T) []string {
-	t.Helper()
-	return []string{"HOLDFAST_SERVERS=" + zookeeperServer(t).Addr(), "HOLDFAST_ROOT=/" + newKey(t)}
-}
-
-// tableOfItsOwn returns settings of a DynamoDB table for one test alone.
-func tableOfItsOwn(t *testing.T) []string {
-	t.Helper()
-	target := dynamoserver.Find(t)
-	return append(target.Env(), "AWS_ENDPOINT_URL_DYNAMODB="+target.Endpoint(), "HOLDFAST_TABLE="+target.Table(t))
-}
-
-// setting returns the last value of a variable in settings.
-func setting(env []string, name string) string {
-	value := ""
-	for _, e := range env {
-		if rest, found := strings.CutPrefix(e, name+"="); found {
-			value = rest
-		}
-	}
-	return value
-}
-
-// nothingLeft fails the test unless the root or the table of settings is missing or empty, as before.
-func nothingLeft(t *testing.T, env []string) {
-	t.Helper()
-	if setting(env, "HOLDFAST_TABLE") != "" {
-		if items := allItems(t, env); len(items) > 0 {
-			t.Errorf("left behind: %v", items)
-		}
-		return
-	}
-	root := setting(env, "HOLDFAST_ROOT")
-	c := plainZooKeeper(t)
-	if found, _, err := c.Exists(root); err != nil || found {
-		names, _, _ := c.Children(root)
-		t.Errorf("left behind: %s, with %q (%v)", root, names, err)
-	}
-}
-
-// TestDoctorHealthy checks that doctor finds a healthy engine healthy, check by check, in both formats.
-func TestDoctorHealthy(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		want := dynamoIDs
-		env := ofItsOwn(t, e)
-		if e.name == "zookeeper" {
-			want = zooKeeperIDs
-			env = append(env, "HOLDFAST_ACL=creator", "HOLDFAST_AUTH=digest:me:secret")
-		}
-		all := examined(t, env, 0)
-		well(t, all)
-		if slices.ContainsFunc(all, func(f finding) bool { return f.Status == "skipped" }) {
-			t.Errorf("skipped: %+v", all)
-		}
-		if got := ids(all); !slices.Equal(got, want) {
-			t.Errorf("the checks are %q, want %q", got, want)
-		}
-		text := launch(t, env, nil, "doctor", "--lease", calm).exits(0, "").output()
-		var lines []finding
-		for line := range strings.Lines(text) {
-			words := strings.Fields(line)
-			lines = append(lines, finding{ID: words[1], Status: words[0]})
-		}
-		well(t, lines)
-		if got := ids(lines); !slices.Equal(got, want) || strings.Contains(text, "secret") {
-			t.Errorf("the checks in text are %q, want %q, without the secret:\n%s", got, want, text)
-		}
-		nothingLeft(t, env)
+	_, followers, err := e.Roles(limited(t))
+	must(t, err)
+	diverged := followers[0]
+	_, err = plainAt(t, e.Addrs()[diverged]).Sync("/holdfast/key")
+	must(t, err)
+	must(t, e.Plant(diverged, "/holdfast/key/"+contender, []byte("ghost")))
+	addr := e.Addrs()[diverged]
+	finds(t, examined(t, env), finding{
+		"agreement", "problem", addr + " has diverged from its ensemble: it shows 1 contender that the leader has not: /holdfast/key/" + contender, "restart " + addr,
 	})
+
+	stranger := zookeeperServer(t)
+	finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + e.Addrs()[0] + "," + stranger.Addr()}),
+		finding{"role", "problem", "1 of the 2 servers that are named stand alone", "one ensemble"},
+		finding{"agreement", "problem", stranger.Addr() + " does not show", "one ensemble"})
+
+	down := (diverged + 1) % len(e.Addrs())
+	e.Servers()[down].Kill()
+	must(t, e.WaitModes(limited(t), func(modes []string) bool {
+		slices.Sort(modes)
+		return slices.Equal(modes, []string{"", "follower", "leader"})
+	}))
+	finds(t, examined(t, env), finding{"server", "problem", e.Addrs()[down] + " cannot be reached: ", "start the server"}, finding{"lock", "ok", "", ""})
 }
 
-// TestDoctorInterrupted checks that Ctrl-C ends an examination at any point, with nothing left behind.
-func TestDoctorInterrupted(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		env := ofItsOwn(t, e)
-		e.slow()
-		for _, at := range map[string][]string{"zookeeper": {"permissions", "write", "containers"}, "dynamodb": {"schema", "permissions", "latency"}}[e.name] {
-			p := launch(t, append(e.env, "HOLDFAST_ROOT="+setting(env, "HOLDFAST_ROOT")), nil, "doctor", "--lease", calm)
-			p.writes("stdout", " "+at+" ")
-			p.signal(syscall.SIGINT)
-			p.wait()
-			if p.cmd.ProcessState.ExitCode() == 0 {
-				verdict.Fatalf(t, "the examination was over before the interrupt")
+// TestDoctorServers tests observers, which are a problem behind an observer master, and a server that answers only srvr, as by default.
+func TestDoctorServers(t *testing.T) {
+	begin(t)
+	for _, test := range []struct {
+		config zkserver.Config
+		want   finding
+	}{
+		{zkserver.Config{Observer: true}, finding{"role", "ok", ": observer of the leader, version ", ""}},
+		{zkserver.Config{Observer: true, ObserverMaster: true}, finding{"role", "problem", ", a follower, has observers", "list the other servers"}},
+	} {
+		test.config.MaxSessionTimeout = time.Minute
+		e := zkserver.NewEnsemble(t, test.config)
+		finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + strings.Join(e.Addrs(), ",")}), test.want, finding{"role", "ok", ": leader, version ", ""})
+	}
+	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: 40 * time.Second, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
+	finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}), finding{"role", "ok", "standalone", ""}, finding{"session", "ok", "is what the servers give", ""})
+	other := zookeeperServer(t).Addr()
+	finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr() + "," + other}, "--lease", "50s"),
+		finding{"session", "warning", s.Addr() + " gives sessions of 40s, and " + other + " of 50s", "minSessionTimeout"})
+}
+
+// An exchange is a request and its reply, which a test may change.
+type exchange struct {
+	*http.Response
+	call    string
+	request []byte
+}
+
+// body decodes the reply.
+func (x *exchange) body() (body map[string]any) {
+	_ = json.NewDecoder(x.Body).Decode(&body)
+	return body
+}
+
+// replace gives the reply another status and body.
+func (x *exchange) replace(status int, body map[string]any) {
+	text, _ := json.Marshal(body)
+	x.StatusCode, x.Body, x.ContentLength = status, io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	x.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	x.Header.Del("X-Amz-Crc32")
+}
+
+// altered returns the settings of a table whose replies are changed.
+func altered(t *testing.T, change func(x *exchange)) []string {
+	t.Helper()
+	env := newDynamoDB(t).direct
+	upstream, err := url.Parse(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
+	must(t, err)
+	type asked struct{}
+	p := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			body, _ := io.ReadAll(r.In.Body) // what is cut off fails at the server
+			r.Out = r.Out.WithContext(context.WithValue(r.Out.Context(), asked{}, body))
+			r.Out.Body = io.NopCloser(bytes.NewReader(body))
+			r.SetURL(upstream)
+		},
+		ModifyResponse: func(r *http.Response) error {
+			_, call, _ := strings.Cut(r.Request.Header.Get("X-Amz-Target"), ".")
+			change(&exchange{r, call, r.Request.Context().Value(asked{}).([]byte)})
+			return nil
+		},
+	})
+	t.Cleanup(p.Close)
+	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL)
+}
+
+// TestDoctorReplies tests the findings that need replies that test servers do not give.
+func TestDoctorReplies(t *testing.T) {
+	begin(t)
+	off := func(by time.Duration) func(*exchange) {
+		return func(x *exchange) { x.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat)) }
+	}
+	refusing := func(code string, by time.Duration) func(*exchange) {
+		return func(x *exchange) {
+			x.replace(http.StatusBadRequest, map[string]any{"__type": "com.amazon.coral.service#" + code, "message": "No."})
+			off(by)(x)
+		}
+	}
+	table := func(field string, value any) func(*exchange) {
+		return func(x *exchange) {
+			if x.call == "DescribeTable" {
+				body := x.body()
+				body["Table"].(map[string]any)[field] = value
+				x.replace(x.StatusCode, body)
 			}
-			p.exits(128+int(syscall.SIGINT), "interrupted by SIGINT")
+		}
+	}
+	region := setting(dynamoserver.Find(t).Env(), "AWS_REGION")
+	for name, test := range map[string]struct {
+		change func(x *exchange)
+		want   finding
+	}{
+		"conditions are ignored, so no lock excludes anyone": {func(x *exchange) {
+			if x.StatusCode == http.StatusBadRequest && bytes.Contains(x.request, []byte(`"attribute_not_exists(#p)"`)) {
+				x.replace(http.StatusOK, map[string]any{})
+			}
+		}, finding{"reason", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself"}},
+		"another holder is shown": {func(x *exchange) {
+			if x.call == "GetItem" {
+				body := x.body()
+				if item, _ := body["Item"].(map[string]any); item["owner"] != nil {
+					item["owner"] = map[string]string{"S": "somebody else"}
+				}
+				x.replace(x.StatusCode, body)
+			}
+		}, finding{"lock", "problem", `is shown as held by "somebody else"`, "other programs"}},
+		"the clock is too far off to sign": {off(10 * time.Minute), finding{"clock", "problem", "signatures are refused from 5m0s on", "NTP"}},
+		"the clock is a little off":        {off(-time.Minute), finding{"clock", "ok", "behind this machine's", ""}},
+		"a signature refused for its time": {
+			refusing("InvalidSignatureException", 10*time.Minute),
+			finding{"table", "problem", "InvalidSignatureException: No.; the clock of DynamoDB differs", "NTP"},
+		},
+		"unknown credentials": {
+			refusing("UnrecognizedClientException", 0), finding{"table", "problem", "UnrecognizedClientException: No.", "credentials"},
+		},
+		"a throttled question": {func(x *exchange) {
+			if x.call == "DescribeTimeToLive" {
+				refusing("ThrottlingException", 0)(x)
+			}
+		}, finding{"ttl", "skipped", "ThrottlingException", "later"}},
+		"a global table": {
+			table("Replicas", []map[string]string{{"RegionName": region}, {"RegionName": "elsewhere"}}),
+			finding{"replicas", "warning", "a global table, with replicas in elsewhere: ", "have all clients use " + region},
+		},
+		"a table being created": {table("TableStatus", "CREATING"), finding{"table", "problem", "is CREATING", "wait until"}},
+		"a table being deleted": {table("TableStatus", "DELETING"), finding{"table", "problem", "is DELETING", "use another table"}},
+		"a table being updated": {table("TableStatus", "UPDATING"), finding{"table", "ok", "is UPDATING", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin(t)
+			want, env := test.want, altered(t, test.change)
+			finds(t, examined(t, env), want)
 			nothingLeft(t, env)
-		}
-	})
-}
-
-// TestDoctorUnreachable tests the finding for an unreachable engine: a line with a cure, within --timeout.
-func TestDoctorUnreachable(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		id := map[string]string{"zookeeper": "server", "dynamodb": "table"}[e.name]
-		for addr, test := range map[string]struct{ timeout, why string }{
-			"127.0.0.1:1": {"8s", "connection refused"}, // time for a busy machine to try it
-			silent(t):     {"500ms", "within 500ms"},
-		} {
-			all := examined(t, e.at(addr), 1, "--timeout", test.timeout)
-			finds(t, all, id, "problem", addr, "")
-			finds(t, all, id, "problem", test.why, "")
-			if last := all[len(all)-1]; last.ID != id {
-				t.Errorf("after %q it went on to %+v", test.why, last)
-			}
-		}
-	})
-}
-
-// TestDoctorLosesTheEngine checks that the examination ends soon if the engine falls silent in the middle.
-func TestDoctorLosesTheEngine(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		e.slow()
-		p := e.start(t, "doctor", "--timeout", "8s", "--lease", calm)
-		p.writes("stdout", " permissions ")
-		e.cut()
-		p.exits(1, "problems: 1")
-		lines := strings.Split(strings.TrimSpace(read(p.stdout)), "\n")
-		if last := lines[len(lines)-2]; !strings.HasPrefix(last, "problem ") || !strings.Contains(last, "no answer within 8s") {
-			t.Errorf("the last finding is %q", last)
-		}
-	})
-}
-
-// TestDoctorBrokenPipe checks that doctor ends quietly when its reader goes away, with nothing left behind.
-func TestDoctorBrokenPipe(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		env := ofItsOwn(t, e)
-		r, w := pipe(t)
-		p := launchTo(t, w, env, "doctor", "--lease", calm, "-o", "json")
-		_ = w.Close()
-		lines := bufio.NewScanner(r)
-		for lines.Scan() && !strings.Contains(lines.Text(), `"id":"permissions"`) {
-		}
-		_ = r.Close()
-		p.exits(141, "")
-		nothingLeft(t, env)
-	})
-}
-
-// TestDoctorForeignText tests that text written by others cannot harm the terminal.
-func TestDoctorForeignText(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		env := ofItsOwn(t, e)
-		if e.name == "zookeeper" { // allows other characters in names, but no control characters
-			c := plainZooKeeper(t)
-			makeNodes(t, c, zk.WorldACL(zk.PermAll), setting(env, "HOLDFAST_ROOT")+"/key/forged\u202e")
-		} else {
-			putItem(t, env, map[string]types.AttributeValue{"id": attrS("\x1b[2J\a\r\nok       forged  line\u202e")})
-		}
-		for _, form := range []string{"text", "json"} {
-			p := launch(t, env, nil, "doctor", "--lease", calm, "-o", form).exits(0)
-			p.harmless()
-			if text := read(p.stdout); !strings.Contains(text, "forged") || strings.Contains(text, "\nok       forged") {
-				t.Errorf("the foreign text is missing, or a line is forged: %q", text)
-			}
-		}
-	})
+		})
+	}
 }

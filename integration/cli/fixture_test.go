@@ -7,8 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +116,7 @@ type engine struct {
 	cut    func()   // partitions the tool silently: nothing gets through or is refused
 	heal   func()
 	slow   func()                                            // delays each request by at least a tenth of a second
+	deny   func(call string)                                 // has DynamoDB deny a call, and no other
 	dial   func(t *testing.T, owner string) *holdfast.Client // a client of the library, past the proxy
 	open   func(t *testing.T) *engine                        // another of the kind
 }
@@ -203,11 +202,13 @@ func begin(t *testing.T) {
 	verdict.Begin(t)
 }
 
+var engines = map[string]func(*testing.T) *engine{"zookeeper": newZooKeeper, "dynamodb": newDynamoDB}
+
 // each runs a test on both engines.
 func each(t *testing.T, test func(t *testing.T, e *engine)) {
 	t.Helper()
 	begin(t)
-	for name, open := range map[string]func(*testing.T) *engine{"zookeeper": newZooKeeper, "dynamodb": newDynamoDB} {
+	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			begin(t)
 			e := open(t)
@@ -270,6 +271,7 @@ func newDynamoDB(t *testing.T) *engine {
 		cut:    p.Transport.Cut,
 		heal:   p.Transport.Heal,
 		slow:   func() { p.Transport.SetRule(faulthttp.All("", faulthttp.DelayRequest(100*time.Millisecond))) },
+		deny:   func(call string) { p.Transport.SetRule(faulthttp.All(call, faulthttp.Denied())) },
 		dial: func(t *testing.T, owner string) *holdfast.Client {
 			t.Helper()
 			ddb := target.Client(func(*dynamodb.Options) {})
@@ -297,7 +299,12 @@ func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "HOLDFAST_") || strings.HasPrefix(e, "AWS_")
 	})
-	return append(env, append([]string{"AWS_EC2_METADATA_DISABLED=true", "GORACE=halt_on_error=1 atexit_sleep_ms=0"}, more...)...)
+	return append(append(env, bare()...), more...)
+}
+
+// bare is what each tool of a test gets.
+func bare() []string {
+	return []string{"AWS_EC2_METADATA_DISABLED=true", "GORACE=halt_on_error=1 atexit_sleep_ms=0"}
 }
 
 // limited returns a context for calls that should succeed.
@@ -350,36 +357,6 @@ func decode(t *testing.T, text string, v any) {
 	if err := json.Unmarshal([]byte(text), v); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-}
-
-// serve handles each connection, and returns the address.
-func serve(t *testing.T, l net.Listener, handle func(net.Conn)) string {
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				handle(conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	return l
-}
-
-// silent is the address of a server that never answers.
-func silent(t *testing.T) string {
-	return serve(t, listen(t), func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 }
 
 // A folder has the files of a command, which finds it in DIR.

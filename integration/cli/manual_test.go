@@ -57,7 +57,7 @@ func TestManual(t *testing.T) {
 		} {
 			must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+content+"\n"), 0o755))
 		}
-		settings := append(ofItsOwn(t, e), "HOLDFAST_LEASE="+calm, "PATH="+filepath.Dir(binary(t))+":"+dir+":"+os.Getenv("PATH"))
+		settings := append(ownRoot(t, e), "HOLDFAST_LEASE="+calm, "PATH="+filepath.Dir(binary(t))+":"+dir+":"+os.Getenv("PATH"))
 		shell := func(command string) (string, error) {
 			cmd := exec.CommandContext(limited(t), "bash", "-c", command)
 			cmd.Dir, cmd.Env = dir, environment(settings...)
