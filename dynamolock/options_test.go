@@ -95,11 +95,12 @@ func TestDefaults(t *testing.T) {
 func TestBadKeys(t *testing.T) {
 	const s, n, b = types.ScalarAttributeTypeS, types.ScalarAttributeTypeN, types.ScalarAttributeTypeB
 	long := func(n int) string { return strings.Repeat("k", n) }
-	each(t, map[string]struct {
+	type test struct {
 		keys     dynamolock.Options
 		bad      []string
 		prefixes []string // that cannot be listed
-	}{
+	}
+	each(t, map[string]test{
 		"N": {
 			keys("id", n, "", "", ""),
 			[]string{"07", "7.0", "1e3", "+7", "-0", ".5", "5.", "a", "-", "0x1", "١", strings.Repeat("1", 39)},
@@ -110,12 +111,7 @@ func TestBadKeys(t *testing.T) {
 		"S and B": {keys("id", s, "b", b, ""), []string{"/a", "a/", "", "a", "\xff/a", "b/" + long(1025)}, nil},
 		"S and N": {keys("id", s, "n", n, "#"), []string{"a/b", "a#x", "a#01", "#1", "a#"}, []string{"a#1"}},
 		"N and B": {keys("id", n, "b", b, "::"), []string{"a::1", "1:a"}, []string{"1"}},
-	}, func(t *testing.T, test struct {
-		keys     dynamolock.Options
-		bad      []string
-		prefixes []string
-	},
-	) {
+	}, func(t *testing.T, test test) {
 		more := ""
 		k := test.keys.Keys
 		if k.Sort.Name != "" {
@@ -151,52 +147,49 @@ func TestBadKeys(t *testing.T) {
 
 // New and CreateTable wait for a table and for the service, for a limited time, and say what is wrong with either.
 func TestTable(t *testing.T) {
-	creating, missing, reset := described("CREATING", ""), fail("ResourceNotFoundException"), reply{err: io.EOF}
-	each(t, map[string]struct {
+	const describe, look, update = "DescribeTable", "DescribeTimeToLive", "UpdateTimeToLive"
+	creating, missing := described("CREATING", ""), fail("ResourceNotFoundException")
+	reset, silence := reply{err: io.EOF}, reply{silent: true}
+	denied, broken := fail("AccessDeniedException"), fail("InternalServerError")
+	late := []error{dynamolock.ErrTable, context.DeadlineExceeded}
+	type test struct {
 		create  bool // CreateTable in place of New
 		answers map[string]func(request) reply
 		open    time.Duration
 		want    []error
 		words   string
 		took    time.Duration
-	}{
-		"no table":           {false, replies("DescribeTable", missing), 0, []error{dynamolock.ErrTable}, "DescribeTable", 0},
-		"is created soon":    {false, replies("DescribeTable", creating, creating, described("ACTIVE", "")), 0, nil, "", 0},
-		"is created late":    {false, replies("DescribeTable", creating), time.Second, []error{dynamolock.ErrTable, context.DeadlineExceeded}, "being created", time.Second},
-		"is deleted":         {false, replies("DescribeTable", described("DELETING", "")), 0, []error{dynamolock.ErrTable}, "DELETING", 0},
-		"has no description": {false, replies("DescribeTable", reply{body: "{}"}), 0, []error{dynamolock.ErrTable}, "no description", 0},
-		"denied":             {false, replies("DescribeTable", fail("AccessDeniedException")), 0, []error{holdfast.ErrDenied}, "DescribeTable", 0},
+	}
+	each(t, map[string]test{
+		"no table":           {false, replies(describe, missing), 0, []error{dynamolock.ErrTable}, describe, 0},
+		"is created soon":    {false, replies(describe, creating, creating, described("ACTIVE", "")), 0, nil, "", 0},
+		"is created late":    {false, replies(describe, creating), time.Second, late, "being created", time.Second},
+		"is deleted":         {false, replies(describe, described("DELETING", "")), 0, []error{dynamolock.ErrTable}, "DELETING", 0},
+		"has no description": {false, replies(describe, reply{body: "{}"}), 0, []error{dynamolock.ErrTable}, "no description", 0},
+		"denied":             {false, replies(describe, denied), 0, []error{holdfast.ErrDenied}, describe, 0},
 		"500": {
-			false, replies("DescribeTable", fail("InternalServerError")), time.Minute,
+			false, replies(describe, broken), time.Minute,
 			[]error{holdfast.ErrDisconnected, context.DeadlineExceeded},
-			"DescribeTable", time.Minute,
+			describe, time.Minute,
 		},
-		"reset twice":  {false, replies("DescribeTable", reset), time.Minute, []error{holdfast.ErrDisconnected}, "DescribeTable", time.Second},
-		"silent twice": {false, replies("DescribeTable", reply{silent: true}), time.Minute, []error{holdfast.ErrDisconnected}, "DescribeTable", 7 * time.Second},
-		"reset once":   {false, replies("DescribeTable", reset, reply{}), time.Minute, nil, "", time.Second},
+		"reset twice":  {false, replies(describe, reset), time.Minute, []error{holdfast.ErrDisconnected}, describe, time.Second},
+		"silent twice": {false, replies(describe, silence), time.Minute, []error{holdfast.ErrDisconnected}, describe, 7 * time.Second},
+		"reset once":   {false, replies(describe, reset, reply{}), time.Minute, nil, "", time.Second},
 
 		"create":                  {true, nil, 0, nil, "", 0},
-		"create, denied":          {true, replies("CreateTable", fail("AccessDeniedException")), 0, []error{holdfast.ErrDenied}, "CreateTable", 0},
+		"create, denied":          {true, replies("CreateTable", denied), 0, []error{holdfast.ErrDenied}, "CreateTable", 0},
 		"create, exists":          {true, replies("CreateTable", fail("ResourceInUseException")), 0, nil, "", 0},
-		"create, not known yet":   {true, replies("DescribeTable", missing, missing, creating, reply{}), 0, nil, "", 0},
-		"create, not known later": {true, replies("DescribeTable", missing), time.Minute, []error{dynamolock.ErrTable, context.DeadlineExceeded}, "", time.Minute},
+		"create, not known yet":   {true, replies(describe, missing, missing, creating, reply{}), 0, nil, "", 0},
+		"create, not known later": {true, replies(describe, missing), time.Minute, late, "", time.Minute},
 		"create, TTL of another program at once": {true, with(
-			replies("UpdateTimeToLive", fail("ValidationException")), replies("DescribeTimeToLive", missing, reply{body: "{}"}, timeToLive("ttl")),
+			replies(update, fail("ValidationException")), replies(look, missing, reply{body: "{}"}, timeToLive("ttl")),
 		), 0, nil, "", 0},
-		"create, TTL refused":     {true, replies("UpdateTimeToLive", fail("ValidationException")), 0, []error{nil}, "UpdateTimeToLive", 0},
-		"create, another TTL":     {true, replies("DescribeTimeToLive", timeToLive("other")), 0, []error{dynamolock.ErrTable}, `"other"`, 0},
-		"create, TTL denied":      {true, replies("UpdateTimeToLive", fail("AccessDeniedException")), 0, []error{holdfast.ErrDenied}, "UpdateTimeToLive", 0},
-		"create, TTL throttled":   {true, replies("UpdateTimeToLive", fail("ThrottlingException"), reply{}), 0, nil, "", 0},
-		"create, TTL not in time": {true, replies("DescribeTimeToLive", reset), 0, []error{holdfast.ErrDisconnected}, "DescribeTimeToLive", time.Second},
-	}, func(t *testing.T, test struct {
-		create  bool
-		answers map[string]func(request) reply
-		open    time.Duration
-		want    []error
-		words   string
-		took    time.Duration
-	},
-	) {
+		"create, TTL refused":     {true, replies(update, fail("ValidationException")), 0, []error{nil}, update, 0},
+		"create, another TTL":     {true, replies(look, timeToLive("other")), 0, []error{dynamolock.ErrTable}, `"other"`, 0},
+		"create, TTL denied":      {true, replies(update, denied), 0, []error{holdfast.ErrDenied}, update, 0},
+		"create, TTL throttled":   {true, replies(update, fail("ThrottlingException"), reply{}), 0, nil, "", 0},
+		"create, TTL not in time": {true, replies(look, reset), 0, []error{holdfast.ErrDisconnected}, look, time.Second},
+	}, func(t *testing.T, test test) {
 		s := &script{answer: func(r request) (a reply) {
 			if answer := test.answers[r.Op]; answer != nil {
 				a = answer(r)

@@ -98,18 +98,15 @@ func TestConflict_RepeatedSoon(t *testing.T) {
 // unknown: a wrapper of the SDK may have sent the write twice.
 func TestRefusedWithoutTheItem_Reads(t *testing.T) {
 	held := `, "fencingToken": {"N": "7"}, "leaseDurationMs": {"N": "20000"}`
-	each(t, map[string]struct {
+	type test struct {
 		get  reply
 		want recordlock.Class // -1: none
-	}{
+	}
+	each(t, map[string]test{
 		"read":      {reply{body: `{"Item": ` + item(held) + `}`}, -1},
 		"throttled": {fail("ThrottlingException"), recordlock.Unknown},
 		"reset":     {reply{err: io.EOF}, recordlock.Unknown},
-	}, func(t *testing.T, test struct {
-		get  reply
-		want recordlock.Class
-	},
-	) {
+	}, func(t *testing.T, test test) {
 		s := &script{}
 		c := s.open(t, nil, dynamolock.Options{})
 		s.answer = func(r request) reply { return map[string]reply{"UpdateItem": refuse(""), "GetItem": test.get}[r.Op] }
@@ -220,20 +217,16 @@ func (r *request) time(t *testing.T, text string, unit time.Duration) time.Time 
 // when Time to Live deletes.
 func TestTimeToLive_LooksAgain(t *testing.T) {
 	const unknown = "Time to Live is not known"
-	each(t, map[string]struct {
+	type test struct {
 		first reply
 		told  bool
 		by    time.Duration
-	}{
+	}
+	each(t, map[string]test{
 		"enabled later": {reply{}, false, 17 * time.Minute}, "denied": {fail("AccessDeniedException"), true, 17 * time.Minute},
 		"throttled":       {fail("ThrottlingException"), true, 3 * time.Minute},
 		"not implemented": {fail("UnknownOperationException"), false, 17 * time.Minute},
-	}, func(t *testing.T, test struct {
-		first reply
-		told  bool
-		by    time.Duration
-	},
-	) {
+	}, func(t *testing.T, test test) {
 		var logs logtest.Recorder
 		s := &script{answer: in("DescribeTimeToLive", test.first, timeToLive("ttl"))}
 		c := s.open(t, nil, dynamolock.Options{Logger: logs.Logger()})
@@ -256,21 +249,19 @@ func TestTimeToLive_LooksAgain(t *testing.T) {
 
 // New reports what an operator should know of the table, and does not wait for Time to Live longer than for one request.
 func TestNew_Warns(t *testing.T) {
-	const needed, global = "Time to Live goes by an attribute that locks need", "a global table: locks that are taken in one region do not exclude in another"
-	each(t, map[string]struct {
+	const needed = "Time to Live goes by an attribute that locks need"
+	const global = "a global table: locks that are taken in one region do not exclude in another"
+	type test struct {
 		answer func(request) reply
 		want   string
-	}{
+	}
+	each(t, map[string]test{
 		"a lock's attribute": {in("DescribeTimeToLive", timeToLive("guid")), needed},
 		"the key":            {in("DescribeTimeToLive", timeToLive("id")), needed},
 		"silence":            {in("DescribeTimeToLive", reply{silent: true}), "Time to Live is not known"},
 		"replicas":           {in("DescribeTable", described("ACTIVE", `, "Replicas": [{"RegionName": "eu-west-1"}]`)), global},
 		"nothing":            {nil, ""},
-	}, func(t *testing.T, test struct {
-		answer func(request) reply
-		want   string
-	},
-	) {
+	}, func(t *testing.T, test test) {
 		var logs logtest.Recorder
 		s := &script{answer: test.answer}
 		var c *dynamolock.Client

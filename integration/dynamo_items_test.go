@@ -142,7 +142,8 @@ func TestDynamoForeignItems(t *testing.T) {
 		},
 		"huge": {item: npmItem("41", "1", attributeMap{"ballast": ballast}), token: 42},
 		"taken from sharers": { // by a program that does not know of sharing
-			item: npmItem("41", "3600000", attributeMap{"holdfastShared": octets(guid), "holdfastHolders": &types.AttributeValueMemberM{}}), held: true,
+			held: true,
+			item: npmItem("41", "3600000", attributeMap{"holdfastShared": octets(guid), "holdfastHolders": &types.AttributeValueMemberM{}}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +254,10 @@ func TestDynamoItem(t *testing.T) {
 			append(npms, "lockAcquiredTimeUnixMs", "ttl"), longLease.Milliseconds(),
 		},
 		{dynamolock.FailClosed, []string{"id", "guid", "owner"}, nil, 0},
-		{dynamolock.FailClosedFenced, append(append(ours, npms...), "lockAcquiredTimeUnixMs"), append(npms, "lockAcquiredTimeUnixMs", "ttl"), 1<<31 - 1},
+		{
+			dynamolock.FailClosedFenced, append(append(ours, npms...), "lockAcquiredTimeUnixMs"),
+			append(npms, "lockAcquiredTimeUnixMs", "ttl"), 1<<31 - 1,
+		},
 	} {
 		t.Run(test.mode.String(), func(t *testing.T) {
 			client, key := d.client(t, longLease, func(o *dynamolock.Options) { o.Mode, o.TTLAttribute = test.mode, "ttl" }), newKey(t)
@@ -278,7 +282,8 @@ func TestDynamoItem(t *testing.T) {
 			lock := take(t, client, key, opts...)
 			item := d.item(t, key)
 			has("held", item, test.held, test.lease)
-			if guid, ok := item["guid"].(*types.AttributeValueMemberB); !ok || len(guid.Value) != 64 || !reflect.DeepEqual(item["owner"], text("o")) {
+			guid, _ := item["guid"].(*types.AttributeValueMemberB)
+			if guid == nil || len(guid.Value) != 64 || !reflect.DeepEqual(item["owner"], text("o")) {
 				t.Errorf("%v", item)
 			}
 			since := time.UnixMilli(int64(lock.Token())).Sub(began) // the first token is the time

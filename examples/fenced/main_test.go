@@ -10,7 +10,7 @@ import (
 )
 
 func TestLateWriteIsRefused(t *testing.T) {
-	story.OnEach(t, func(t *testing.T, e *engine.Engine) {
+	story.InMemory(t, func(t *testing.T, e *engine.Engine) {
 		story.Tells(t, e, `goes on with her write: refused.*asks her lock: TTL expired.*has bob's balance`, run)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
 	"github.com/holdfast-go/holdfast/examples/internal/story"
@@ -14,16 +13,12 @@ import (
 
 // Every shard gets its share of the locks.
 func TestSpreads(t *testing.T) {
-	for name, open := range engine.Local() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				shards := []*engine.Engine{open(), open(), open()}
-				story.Tells(t, nil, `^shard-1 holds 18 of 60 .*shard-2 holds 18 of 60 .*shard-3 holds 24 of 60 .*`+
-					`would get 14 of the keys; all others would stay\n$`,
-					func(ctx context.Context, out io.Writer, _ *engine.Engine) error { return run(ctx, out, shards, 60) })
-			})
-		})
-	}
+	story.InMemory(t, func(t *testing.T, first *engine.Engine) {
+		shards := []*engine.Engine{first, engine.Memory(), engine.Memory()}
+		story.Tells(t, nil, `^shard-1 holds 18 of 60 .*shard-2 holds 18 of 60 .*shard-3 holds 24 of 60 .*`+
+			`would get 14 of the keys; all others would stay\n$`,
+			func(ctx context.Context, out io.Writer, _ *engine.Engine) error { return run(ctx, out, shards, 60) })
+	})
 }
 
 // A key moves only to a shard that is added, or from one that is removed; the order of the list does not matter.

@@ -16,7 +16,7 @@ import (
 // all end when the context does.
 func TestTurns(t *testing.T) {
 	const term = 3 * time.Second
-	story.OnEach(t, func(t *testing.T, e *engine.Engine) {
+	story.InMemory(t, func(t *testing.T, e *engine.Engine) {
 		// The others notice the end of a term by a Poll later, at most.
 		ctx, cancel := context.WithTimeout(t.Context(), 10*(term+e.Poll)-time.Second/2)
 		defer cancel()
