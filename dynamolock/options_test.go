@@ -3,23 +3,22 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"io"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
 func TestBadOptions(t *testing.T) {
-	db := dynamofake.New()
-	conn := db.Client()
+	s := &script{}
+	conn := s.sdk(someCredentials)
 	for field, all := range map[string][]dynamolock.Options{
 		"Options.Table": {
 			{},
@@ -43,11 +42,11 @@ func TestBadOptions(t *testing.T) {
 		"Options.TTLAttribute": {{TTLAttribute: "id"}, {TTLAttribute: "guid"}, {TTLAttribute: strings.Repeat("t", 256)}},
 		"Options.Keys.Partition.Name": {
 			keys("owner", "", "", "", ""), keys("fencingToken", "", "", "", ""),
-			keys(strings.Repeat("k", 256), "", "", "", ""), keys("", typeN, "", "", ""),
+			keys(strings.Repeat("k", 256), "", "", "", ""), keys("", types.ScalarAttributeTypeN, "", "", ""),
 		},
 		"Options.Keys.Partition.Type": {keys("k", "BOOL", "", "", "")},
 		"Options.Keys.Sort.Name": {
-			keys("k", "", "k", "", ""), keys("k", "", "guid", "", ""), keys("k", "", "", typeS, ""), keys("k", "", "", "", "/"),
+			keys("k", "", "k", "", ""), keys("k", "", "guid", "", ""), keys("k", "", "", types.ScalarAttributeTypeS, ""), keys("k", "", "", "", "/"),
 		},
 		"Options.Keys.Sort.Type": {keys("k", "", "s", "X", "")},
 	} {
@@ -71,7 +70,7 @@ func TestBadOptions(t *testing.T) {
 	if _, err := dynamolock.New(t.Context(), nil, &dynamolock.Options{Table: "table"}); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Error(err)
 	}
-	if calls := conn.Calls(); len(calls) != 0 {
+	if calls := s.calls(); len(calls) != 0 {
 		t.Errorf("something was sent: %v", calls)
 	}
 }
@@ -83,204 +82,154 @@ func keys(p string, pt types.ScalarAttributeType, sort string, st types.ScalarAt
 }
 
 func TestDefaults(t *testing.T) {
-	alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		o := a.Options()
+	synctest.Test(t, func(t *testing.T) {
+		o := (&script{}).open(t, nil, dynamolock.Options{}).Options()
 		if o.Lease != 20*time.Second || o.Heartbeat != 5*time.Second || o.Poll != time.Second || o.Keys.Partition.Name != "id" ||
-			o.Keys.Partition.Type != typeS || o.Timeout >= o.Lease/4 || o.RetryDelay != 100*time.Millisecond {
+			o.Keys.Partition.Type != types.ScalarAttributeTypeS || o.Timeout >= o.Lease/4 || o.RetryDelay != 100*time.Millisecond {
 			t.Errorf("%+v", o)
 		}
 	})
-	for _, l := range []time.Duration{dynamolock.MinLease, dynamolock.MaxLease} {
-		alone(t, dynamolock.Options{Lease: l}, func(t *testing.T, h *harness) {
-			a := h.client(t)
-			lock := a.hold(t, "k")
-			time.Sleep(3 * l)
-			mustLive(t, lock)
-		})
-	}
 }
 
-func TestTable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := dynamofake.New()
-		conn := db.Client()
-		open := func(o dynamolock.Options) error {
-			o.Table = tableName
-			c, err := dynamolock.New(t.Context(), conn, &o)
-			if err != nil {
-				return err
-			}
-			return c.Close(t.Context())
-		}
-		unfit := func(err error, words ...string) {
-			t.Helper()
-			if !errors.Is(err, dynamolock.ErrTable) || !strings.Contains(err.Error(), `"`+tableName+`"`) {
-				t.Errorf("%v, want ErrTable, and the name of the table", err)
-			}
-			for _, word := range words {
-				if err != nil && !strings.Contains(err.Error(), word) {
-					t.Errorf("%v; it says nothing of %s", err, word)
-				}
-			}
-		}
-		unfit(open(dynamolock.Options{}), "DescribeTable")
-
-		// A table that is being created: New waits for it, for a limited time.
-		db.CreateDelay = 5 * time.Second
-		begun := time.Now()
-		go func() {
-			if err := dynamolock.CreateTable(t.Context(), conn, &dynamolock.Options{Table: tableName}); err != nil {
-				t.Error(err)
-			}
-		}()
-		synctest.Wait()
-		err := open(dynamolock.Options{OpenTimeout: time.Second})
-		unfit(err, "being created")
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		if err := open(dynamolock.Options{}); err != nil || time.Since(begun) < db.CreateDelay {
-			t.Errorf("%v, after %v", err, time.Since(begun))
-		}
-
-		// A table that already exists: the same again, and with other keys.
-		if err := dynamolock.CreateTable(t.Context(), conn, &dynamolock.Options{Table: tableName}); err != nil {
-			t.Error(err)
-		}
-		for _, c := range []struct {
-			keys  dynamolock.Keys
-			words []string
-		}{
-			{dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "key"}}, []string{`"id"`, `"key"`}},
-			{dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "id", Type: typeN}}, []string{"type S", "not N"}},
-			{dynamolock.Keys{Sort: dynamolock.KeyAttr{Name: "sort"}}, []string{"no RANGE key", `"sort"`}},
-		} {
-			unfit(open(dynamolock.Options{Keys: c.keys}), c.words...)
-			unfit(dynamolock.CreateTable(t.Context(), conn, &dynamolock.Options{Table: tableName, Keys: c.keys}), c.words...)
-		}
-		sorted := dynamolock.Options{Table: "sorted", Keys: dynamolock.Keys{Sort: dynamolock.KeyAttr{Name: "sort", Type: typeB}}}
-		if err := dynamolock.CreateTable(t.Context(), conn, &sorted); err != nil {
-			t.Error(err)
-		}
-		if _, err := dynamolock.New(t.Context(), conn, &dynamolock.Options{Table: "sorted"}); !errors.Is(err, dynamolock.ErrTable) {
-			t.Error(err)
-		}
-		out, err := conn.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(tableName)})
-		if err != nil || out.Table.BillingModeSummary == nil || out.Table.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
-			t.Errorf("%+v, %v", out, err)
-		}
-	})
-}
-
-// New and later calls report whatever is wrong with the access to the service, with the call and the table.
-func TestNewFails(t *testing.T) {
+// A key is one that the table takes; a key that is refused is not sent.
+func TestBadKeys(t *testing.T) {
+	const s, n, b = types.ScalarAttributeTypeS, types.ScalarAttributeTypeN, types.ScalarAttributeTypeB
+	long := func(n int) string { return strings.Repeat("k", n) }
 	type test struct {
-		fault      dynamofake.Fault
-		want       error
-		unanswered bool
+		keys     dynamolock.Options
+		bad      []string
+		prefixes []string // that cannot be listed
 	}
-	forEach(t, map[string]test{
-		"denied":     {dynamofake.Fail(dynamofake.Denied()), holdfast.ErrDenied, false},
-		"500":        {dynamofake.Fail(dynamofake.ServerError()), holdfast.ErrDisconnected, false},
-		"throttled":  {dynamofake.Fail(dynamofake.Throttled()), holdfast.ErrDisconnected, false},
-		"throttling": {dynamofake.Fail(dynamofake.Throttling()), holdfast.ErrDisconnected, false},
-		"reset":      {dynamofake.Fail(dynamofake.Reset()), holdfast.ErrDisconnected, true},
-		"silence":    {dynamofake.Drop(), holdfast.ErrDisconnected, false}, // each request lasts for Options.Timeout
-		"no credentials": {
-			dynamofake.Fail(errors.New("get identity: get credentials: failed to refresh cached credentials")), holdfast.ErrDenied, false,
+	each(t, map[string]test{
+		"N": {
+			keys("id", n, "", "", ""),
+			[]string{"07", "7.0", "1e3", "+7", "-0", ".5", "5.", "a", "-", "0x1", "١", strings.Repeat("1", 39)},
+			[]string{"7"},
 		},
-	}, func(t *testing.T, h *harness, c test) {
-		a := h.client(t)
-		a.conn.SetFault(always(c.fault))
-		retried := c.want == holdfast.ErrDisconnected
-		for name, call := range map[string]func(context.Context) error{
-			"DescribeTable": func(context.Context) error {
-				_, err := dynamolock.New(t.Context(), a.conn, &dynamolock.Options{Table: tableName})
-				return err
-			},
-			"Item":    func(ctx context.Context) error { _, err := a.Acquire(ctx, "k"); return err },
-			"GetItem": func(ctx context.Context) error { _, err := a.Inspect(ctx, "k"); return err },
-		} {
-			var err error
-			d := took(func() { err = call(within(t, lease)) })
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), tableName) {
-				t.Errorf("%s: %v", name, err)
+		"S":       {keys("id", s, "", "", ""), []string{"", "\xff", long(2049)}, []string{"\xff", long(2049)}},
+		"B":       {keys("id", b, "", "", ""), []string{"", long(2049)}, nil},
+		"S and B": {keys("id", s, "b", b, ""), []string{"/a", "a/", "", "a", "\xff/a", "b/" + long(1025)}, nil},
+		"S and N": {keys("id", s, "n", n, "#"), []string{"a/b", "a#x", "a#01", "#1", "a#"}, []string{"a#1"}},
+		"N and B": {keys("id", n, "b", b, "::"), []string{"a::1", "1:a"}, []string{"1"}},
+	}, func(t *testing.T, test test) {
+		more := ""
+		k := test.keys.Keys
+		if k.Sort.Name != "" {
+			more = `, {"AttributeName": "` + k.Sort.Name + `", "KeyType": "RANGE"}`
+		}
+		script := &script{answer: in("DescribeTable", reply{body: `{"Table": {"TableStatus": "ACTIVE",
+			"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}` + more + `], "AttributeDefinitions": [
+				{"AttributeName": "id", "AttributeType": "` + string(k.Partition.Type) + `"},
+				{"AttributeName": "` + k.Sort.Name + `", "AttributeType": "` + string(k.Sort.Type) + `"}]}}`})}
+		c := script.open(t, nil, test.keys)
+		script.calls()
+		for _, key := range test.bad {
+			var invalid *holdfast.InvalidError
+			if _, err := c.TryAcquire(t.Context(), key); !errors.As(err, &invalid) || invalid.Field != "key" {
+				t.Errorf("%q: %v", key, err)
 			}
-			retried := retried && (name != "DescribeTable" || !c.unanswered) // else two rounds, a second apart
-			if retried != errors.Is(err, context.DeadlineExceeded) || (d > time.Second) != retried || d > lease {
-				t.Errorf("%s: after %v: %v", name, d, err)
+			if _, err := c.Inspect(t.Context(), key); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("Inspect %q: %v", key, err)
 			}
 		}
-		a.conn.SetFault(nil)
-	})
-}
-
-// Items have a time to live that is far in the future.
-func TestTTLAttribute(t *testing.T) {
-	for _, mode := range allModes {
-		alone(t, dynamolock.Options{TTLAttribute: "ttl", Mode: mode}, func(t *testing.T, h *harness) {
-			conn := h.db.Client()
-			out, err := conn.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(tableName)})
-			if err != nil || aws.ToString(out.TimeToLiveDescription.AttributeName) != "ttl" {
-				t.Errorf("%+v, %v", out, err)
-			}
-			again := h.options
-			if err := dynamolock.CreateTable(t.Context(), conn, &again); err != nil {
-				t.Error(err)
-			}
-			again.TTLAttribute = "other"
-			if err := dynamolock.CreateTable(t.Context(), conn, &again); !errors.Is(err, dynamolock.ErrTable) {
-				t.Error(err)
-			}
-
-			a := h.client(t)
-			lock := a.hold(t, "k")
-			want := func(when string, has bool) {
-				t.Helper()
-				i := h.item("k")
-				left := time.Until(time.Unix(number(i["ttl"]), 0))
-				if has != (i["ttl"] != nil) || has && (left > dynamolock.DefaultTTL || left < dynamolock.DefaultTTL-time.Minute) {
-					t.Errorf("%v, %s: %v is left of %v", mode, when, left, i)
+		for _, prefix := range test.prefixes {
+			for _, err := range c.List(t.Context(), prefix) {
+				if !errors.Is(err, holdfast.ErrInvalid) {
+					t.Errorf("List %q: %v", prefix, err)
 				}
 			}
-			want("held", mode == dynamolock.FailOpen)
-			time.Sleep(3 * lease)
-			want("renewed", mode == dynamolock.FailOpen)
-			mustRelease(t, lock)
-			want("released", mode != dynamolock.FailClosed)
-			a.hold(t, "k")
-			want("held again", mode == dynamolock.FailOpen)
-		})
-	}
-}
-
-// Several programs create a table at once; the service does not show it everywhere at once.
-func TestCreateTableTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := dynamofake.New()
-		db.Latency, db.CreateDelay, db.TellDelay = time.Second, 4*time.Second, 2*time.Second
-		errs := make(chan error)
-		const programs = 5
-		for range programs {
-			go func() {
-				errs <- dynamolock.CreateTable(t.Context(), db.Client(), &dynamolock.Options{Table: tableName, TTLAttribute: "ttl"})
-			}()
 		}
-		for range programs {
-			if err := <-errs; err != nil {
-				t.Error(err)
-			}
-		}
-		_, err := dynamolock.New(t.Context(), db.Client(), &dynamolock.Options{Table: "none"})
-		if !errors.Is(err, dynamolock.ErrTable) {
-			t.Errorf("%v, want ErrTable", err)
-		}
-		began := time.Now()
-		db.Latency, db.TellDelay = 0, time.Hour
-		err = dynamolock.CreateTable(t.Context(), db.Client(), &dynamolock.Options{Table: "other", OpenTimeout: time.Minute})
-		if d := time.Since(began); !errors.Is(err, dynamolock.ErrTable) || !errors.Is(err, context.DeadlineExceeded) || d > time.Minute+time.Second {
-			t.Errorf("a table that never comes to be: %v after %v", err, d)
+		if calls := script.calls(); len(calls) != 0 {
+			t.Errorf("something was sent: %v", calls)
 		}
 	})
+}
+
+// New and CreateTable wait for a table and for the service, for a limited time, and say what is wrong with either.
+func TestTable(t *testing.T) {
+	const describe, look, update = "DescribeTable", "DescribeTimeToLive", "UpdateTimeToLive"
+	creating, missing := described("CREATING", ""), fail("ResourceNotFoundException")
+	reset, silence := reply{err: io.EOF}, reply{silent: true}
+	denied, broken := fail("AccessDeniedException"), fail("InternalServerError")
+	late := []error{dynamolock.ErrTable, context.DeadlineExceeded}
+	type test struct {
+		create  bool // CreateTable in place of New
+		answers map[string]func(request) reply
+		open    time.Duration
+		want    []error
+		words   string
+		took    time.Duration
+	}
+	each(t, map[string]test{
+		"no table":           {false, replies(describe, missing), 0, []error{dynamolock.ErrTable}, describe, 0},
+		"is created soon":    {false, replies(describe, creating, creating, described("ACTIVE", "")), 0, nil, "", 0},
+		"is created late":    {false, replies(describe, creating), time.Second, late, "being created", time.Second},
+		"is deleted":         {false, replies(describe, described("DELETING", "")), 0, []error{dynamolock.ErrTable}, "DELETING", 0},
+		"has no description": {false, replies(describe, reply{body: "{}"}), 0, []error{dynamolock.ErrTable}, "no description", 0},
+		"denied":             {false, replies(describe, denied), 0, []error{holdfast.ErrDenied}, describe, 0},
+		"500": {
+			false, replies(describe, broken), time.Minute,
+			[]error{holdfast.ErrDisconnected, context.DeadlineExceeded},
+			describe, time.Minute,
+		},
+		"reset twice":  {false, replies(describe, reset), time.Minute, []error{holdfast.ErrDisconnected}, describe, time.Second},
+		"silent twice": {false, replies(describe, silence), time.Minute, []error{holdfast.ErrDisconnected}, describe, 7 * time.Second},
+		"reset once":   {false, replies(describe, reset, reply{}), time.Minute, nil, "", time.Second},
+
+		"create":                  {true, nil, 0, nil, "", 0},
+		"create, denied":          {true, replies("CreateTable", denied), 0, []error{holdfast.ErrDenied}, "CreateTable", 0},
+		"create, exists":          {true, replies("CreateTable", fail("ResourceInUseException")), 0, nil, "", 0},
+		"create, not known yet":   {true, replies(describe, missing, missing, creating, reply{}), 0, nil, "", 0},
+		"create, not known later": {true, replies(describe, missing), time.Minute, late, "", time.Minute},
+		"create, TTL of another program at once": {true, with(
+			replies(update, fail("ValidationException")), replies(look, missing, reply{body: "{}"}, timeToLive("ttl")),
+		), 0, nil, "", 0},
+		"create, TTL refused":     {true, replies(update, fail("ValidationException")), 0, []error{nil}, update, 0},
+		"create, another TTL":     {true, replies(look, timeToLive("other")), 0, []error{dynamolock.ErrTable}, `"other"`, 0},
+		"create, TTL denied":      {true, replies(update, denied), 0, []error{holdfast.ErrDenied}, update, 0},
+		"create, TTL throttled":   {true, replies(update, fail("ThrottlingException"), reply{}), 0, nil, "", 0},
+		"create, TTL not in time": {true, replies(look, reset), 0, []error{holdfast.ErrDisconnected}, look, time.Second},
+	}, func(t *testing.T, test test) {
+		s := &script{answer: func(r request) (a reply) {
+			if answer := test.answers[r.Op]; answer != nil {
+				a = answer(r)
+			}
+			return a
+		}}
+		o := dynamolock.Options{Table: tableName, TTLAttribute: "ttl", OpenTimeout: test.open}
+		var err error
+		d := took(func() {
+			if test.create {
+				err = dynamolock.CreateTable(t.Context(), s.sdk(someCredentials), &o)
+			} else if c, failed := dynamolock.New(t.Context(), s.sdk(someCredentials), &o); failed != nil {
+				err = failed
+			} else {
+				err = c.Close(t.Context())
+			}
+		})
+		if (err != nil) != (len(test.want) > 0) || err != nil && !strings.Contains(err.Error(), `"`+tableName+`"`) ||
+			err != nil && !strings.Contains(err.Error(), test.words) {
+			t.Error(err)
+		}
+		for _, want := range test.want {
+			if want != nil && !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+		if d < test.took || d > test.took+6*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		if calls := s.calls(); test.create && calls["CreateTable"] == 0 {
+			t.Errorf("%v", calls)
+		}
+	})
+}
+
+func replies(op string, all ...reply) map[string]func(request) reply {
+	return map[string]func(request) reply{op: in(op, all...)}
+}
+
+func with(a, b map[string]func(request) reply) map[string]func(request) reply {
+	maps.Copy(a, b)
+	return a
 }

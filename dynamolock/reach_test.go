@@ -54,7 +54,7 @@ func TestEndpointWithASilentAddress(t *testing.T) {
 		return c, nil
 	}}
 	defer func() { net.DefaultResolver = before }()
-	replies := &answers{status: http.StatusOK, body: `{}`}
+	replies := &script{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reply, err := replies.RoundTrip(r)
 		if err != nil {

@@ -179,7 +179,7 @@ func (d *differential) step(t *testing.T) {
 // operation returns the next operation; nil if there is nothing to do.
 func (d *differential) operation(t *testing.T) (what string, send func(s recordlock.Store, table bool) stored) {
 	ctx := t.Context()
-	switch d.IntN(10) {
+	switch d.IntN(14) {
 	case 0, 1, 2:
 		h := d.holder()
 		h.Since = h.Touched
@@ -201,7 +201,7 @@ func (d *differential) operation(t *testing.T) (what string, send func(s recordl
 			r.rec, r.done, r.err = s.Swap(ctx, d.key, from, next)
 			return r
 		}
-	case 7:
+	case 7, 8, 9, 10, 11:
 		if len(d.grants) == 0 {
 			return "", nil
 		}
@@ -210,7 +210,7 @@ func (d *differential) operation(t *testing.T) (what string, send func(s recordl
 			r.rec, r.done, r.err = s.Renew(ctx, d.key, h, d.modes[h.Grant])
 			return r
 		}
-	case 8:
+	case 12:
 		what = "another program, "
 		d.stranger(t)
 	}

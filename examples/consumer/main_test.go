@@ -17,7 +17,7 @@ import (
 // Some time with two outages: every kind of event is met and reacted to, and
 // no consumer works without a turn.
 func TestReactsToEveryEvent(t *testing.T) {
-	story.OnEach(t, func(t *testing.T, e *engine.Engine) {
+	story.InMemory(t, func(t *testing.T, e *engine.Engine) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
 		out := &buffer{}

@@ -9,7 +9,7 @@ import (
 
 // The whole story, in order.
 func TestStory(t *testing.T) {
-	story.OnEach(t, func(t *testing.T, e *engine.Engine) {
+	story.InMemory(t, func(t *testing.T, e *engine.Engine) {
 		first, last := `1`, `5`
 		if e.Name == "dynamodb" {
 			first, last = `\d+`, `\d+` // the first token is the time

@@ -4,7 +4,6 @@
 // which arrives when somebody else holds the lock: first without the check, then
 // with it.
 //
-//	go run ./examples/transact                                      on an in-process fake of DynamoDB
 //	go run ./examples/transact -endpoint http://127.0.0.1:8000      on a server that has transactions, such as DynamoDB Local
 //	go run ./examples/transact -engine dynamodb                     on AWS
 //
@@ -44,12 +43,9 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
-	switch e.Name {
-	case "memory":
-		e = engine.DynamoFake()
-		e.Where += "; with -endpoint or -engine dynamodb, on a real one"
-	case "zookeeper":
-		return errors.New("transactions of DynamoDB cannot check a lock that ZooKeeper has")
+	if e.Name != "dynamodb" {
+		return errors.New("this example writes to DynamoDB: give the -endpoint of a server that has transactions, such as DynamoDB Local at" +
+			" http://127.0.0.1:8000, or -engine dynamodb for AWS")
 	}
 	fmt.Fprintf(out, "on %s\n", e.Where)
 	accountant, err := e.NewClient(ctx, "accountant")

@@ -14,25 +14,15 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
-	"github.com/holdfast-go/holdfast/examples/internal/story"
 )
 
-// The late write goes through without the check, and is refused with it.
-func TestLateWriteIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		story.Tells(t, engine.Memory(), `^on an in-process fake of DynamoDB.*\n`+
-			`no check:\nalice  holds the lock.*`+
-			`bob    writes\nalice  goes on, and writes, without the lock\n.*it is 70\n`+
-			`a check:\nalice  holds the lock.*`+
-			`bob    writes\nalice  goes on: refused by DynamoDB[^\n]*\nalice  asks her lock: TTL expired\n[^\n]*it is 150\n$`, run)
-	})
-}
-
-func TestNotOnZooKeeper(t *testing.T) {
+// The example needs DynamoDB, and says so. (What it shows there is tested with a server, in integration.)
+func TestNotWithoutDynamoDB(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), &out, engine.ZooKeeper("127.0.0.1:1"))
-	if err == nil || !strings.Contains(err.Error(), "ZooKeeper") {
-		t.Errorf("%v", err)
+	for _, e := range []*engine.Engine{engine.Memory(), engine.ZooKeeper("127.0.0.1:1")} {
+		if err := run(t.Context(), &out, e); err == nil || !strings.Contains(err.Error(), "-endpoint") || out.Len() > 0 {
+			t.Errorf("%s: %v, %q", e.Name, err, out.String())
+		}
 	}
 }
 

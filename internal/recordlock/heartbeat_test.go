@@ -3,6 +3,7 @@ package recordlock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
@@ -44,8 +46,9 @@ func TestFailedHeartbeats(t *testing.T) {
 		"throttled": throttled, "throttling": throttled, "500": errServer,
 		"reset": errReset, "denied": denied.Err,
 	}, func(t *testing.T, h *harness, err error) {
+		logs := h.log()
 		a, b := h.pair(t)
-		lock := a.hold(t, "k")
+		lock, forgotten := a.hold(t, "k", holdfast.WithData([]byte("SECRET"))), a.hold(t, "forgotten")
 		events := a.Events()
 		<-events.Ready()
 		time.Sleep(lease)
@@ -54,6 +57,8 @@ func TestFailedHeartbeats(t *testing.T) {
 		mustLive(t, lock)
 
 		a.conn.SetFault(always(memstore.Fault{Err: err, Permanent: err == denied.Err}))
+		released := make(chan error, 1)
+		go func() { released <- forgotten.Release(t.Context()) }()
 		<-events.Disconnected()
 		deadline := lock.Deadline()
 		next := b.waits(t, "k")
@@ -69,8 +74,15 @@ func TestFailedHeartbeats(t *testing.T) {
 		if next := <-next; next.Token() <= lock.Token() {
 			t.Errorf("token %v after %v", next.Token(), lock.Token())
 		}
+		h.store.Delete("forgotten") // as Time to Live does: nobody has broken the lock
 		a.conn.SetFault(nil)
+		if got := <-released; err == throttled && (!errors.Is(got, holdfast.ErrLost) || !errors.Is(got, holdfast.ErrLeaseExpired)) {
+			t.Errorf("Release of a lock that the store has forgotten: %v", got)
+		}
 		time.Sleep(lease)
+		logs.Check(t, []string{"SECRET"},
+			logtest.Want{Text: "connected", Level: slog.LevelInfo}, logtest.Want{Text: "disconnected", Level: slog.LevelWarn},
+			logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "key owner token error"})
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 // without a fence a booking is lost, and a fence that is claimed after reading
 // is not enough.
 func TestActs(t *testing.T) {
-	story.OnEach(t, func(t *testing.T, e *engine.Engine) {
+	story.InMemory(t, func(t *testing.T, e *engine.Engine) {
 		story.Tells(t, e, `^no fence:\n.*alice  goes on, and writes, without the lock\n.*the balance is 70: bob's 50 are gone\n`+
 			`the token is compared:\n.*alice  goes on: refused: .*the balance is 150: bob's.*`+
 			`the same, and alice comes between.*alice  goes on, and writes, without the lock\nbob    writes\n.*the balance is 150: alice's 30 are gone\n`+

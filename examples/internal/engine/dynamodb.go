@@ -39,7 +39,7 @@ func DynamoDB(table, endpoint string) (*Engine, error) {
 	if endpoint == "" {
 		if region == "" || !signed {
 			return nil, errors.New("DynamoDB on AWS needs the variables AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY;" +
-				" for another server, give its -endpoint, such as http://127.0.0.1:8000")
+				" for a server of your own, such as DynamoDB Local, give its -endpoint: http://127.0.0.1:8000")
 		}
 	} else {
 		// Servers for tests want a signature, but anybody's will do.
@@ -48,29 +48,22 @@ func DynamoDB(table, endpoint string) (*Engine, error) {
 			credentials = anybody
 		}
 	}
-	e := onDynamoDB(table, func() *Client {
-		transport := &cutter{HTTPClient: awshttp.NewBuildableClient()}
-		o := dynamodb.Options{Region: region, Credentials: aws.CredentialsProviderFunc(credentials), HTTPClient: transport}
-		if endpoint != "" {
-			o.BaseEndpoint = &endpoint
-		}
-		return &Client{
-			API:  dynamodb.New(o),
-			Cut:  func() { transport.cut.Store(true) },
-			Heal: func() { transport.cut.Store(false) },
-		}
-	})
-	e.Where = where
-	return e, nil
-}
-
-// onDynamoDB is an engine on a table; connect is called for each client.
-func onDynamoDB(table string, connect func() *Client) *Engine {
 	return &Engine{
-		Name: "dynamodb", Lease: serverLease, Poll: dynamolock.DefaultPoll,
+		Name: "dynamodb", Where: where, Lease: serverLease, Poll: dynamolock.DefaultPoll,
 		NewClient: func(ctx context.Context, owner string) (*Client, error) {
-			c := connect()
-			options := &dynamolock.Options{Table: table, Owner: owner, Lease: serverLease}
+			transport := &cutter{HTTPClient: awshttp.NewBuildableClient()}
+			o := dynamodb.Options{Region: region, Credentials: aws.CredentialsProviderFunc(credentials), HTTPClient: transport}
+			if endpoint != "" {
+				o.BaseEndpoint = &endpoint
+			}
+			c := &Client{
+				API:  dynamodb.New(o),
+				Cut:  func() { transport.cut.Store(true) },
+				Heal: func() { transport.cut.Store(false) },
+			}
+			options := &dynamolock.Options{
+				Table: table, Owner: owner, Lease: serverLease,
+			}
 			open := func(ctx context.Context) (err error) {
 				ctx, cancel := context.WithTimeout(ctx, openTimeout)
 				defer cancel()
@@ -94,7 +87,7 @@ func onDynamoDB(table string, connect func() *Client) *Engine {
 			c.Client = c.Dynamo.Client
 			return c, nil
 		},
-	}
+	}, nil
 }
 
 func fromEnvironment(context.Context) (aws.Credentials, error) {

@@ -16,13 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// OnEach runs a test in virtual time on each engine that needs no server.
-func OnEach(t *testing.T, test func(t *testing.T, e *engine.Engine)) {
-	for name, open := range engine.Local() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, open()) })
-		})
-	}
+// InMemory runs a test in virtual time on the engine that needs no server. The tests of package integration run the examples on servers.
+func InMemory(t *testing.T, test func(t *testing.T, e *engine.Engine)) {
+	synctest.Test(t, func(t *testing.T) { test(t, engine.Memory()) })
 }
 
 // Tells runs an example, and fails the test unless what it prints matches an expression, in which a dot is any character.
