@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // dial opens a link to servers, and closes it again.
@@ -24,7 +23,7 @@ func dial(ctx context.Context, t *testing.T, servers []string, config *tls.Confi
 	if config != nil {
 		c.TLS = func() (*tls.Config, error) { return config, nil }
 	}
-	l := New(ctx, zktest.Host(t, nil), complete(c))
+	l := New(ctx, testHost(t, nil), complete(c))
 	defer l.Close()
 	return l.Connect(ctx, servers)
 }
@@ -78,8 +77,8 @@ func TestStrangers(t *testing.T) {
 		"HTTP/2 terse": {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", "it does not speak ZooKeeper's protocol"},
 		"MySQL":        {"\x4a\x00\x00\x00\x0a8.0.36\x00" + secret, "it does not speak ZooKeeper's protocol"},
 		"escapes":      {"\x1b[2J\x1b[31mred\r\n", "it does not speak ZooKeeper's protocol"},
-		"no timeout":   {string(zktest.ConnectResponse(0, 7)), "it does not speak ZooKeeper's protocol: it gives a session"},
-		"a negative":   {string(zktest.ConnectResponse(-1, 7)), "it does not speak ZooKeeper's protocol: it gives a session"},
+		"no timeout":   {string(connectResponse(0, 7)), "it does not speak ZooKeeper's protocol: it gives a session"},
+		"a negative":   {string(connectResponse(-1, 7)), "it does not speak ZooKeeper's protocol: it gives a session"},
 		"all ones":     {"\xff\xff\xff\xff", "it does not speak ZooKeeper's protocol"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +141,7 @@ func TestReplyTooLong(t *testing.T) {
 		conn := &scripted{}
 		w := newestWire(l, conn, time.Second)
 		w.begins()
-		if err := feed(w, zktest.ConnectResponse(4000, 7)); err != nil {
+		if err := feed(w, connectResponse(4000, 7)); err != nil {
 			t.Fatal(err)
 		}
 		w.noteRequest(clientRequest(1, 12, "/q"))
@@ -160,13 +159,13 @@ func TestReplyTooLong(t *testing.T) {
 
 // FuzzRead checks that no stream of replies makes the wire panic, or hand on more than it has read.
 func FuzzRead(f *testing.F) {
-	greeting := zktest.ConnectResponse(4000, 7)
-	for _, tail := range [][]byte{nil, zktest.Reply(1, 5, 0), zktest.Reply(xidPing, 5, 0), {0, 0, 0, 3, 1}, {0xff, 0xff, 0xff, 0xff}, zktest.Reply(2, 5, 0, int32(-1))} {
+	greeting := connectResponse(4000, 7)
+	for _, tail := range [][]byte{nil, reply(1, 5, 0), reply(xidPing, 5, 0), {0, 0, 0, 3, 1}, {0xff, 0xff, 0xff, 0xff}, reply(2, 5, 0, int32(-1))} {
 		f.Add(append(bytes.Clone(greeting), tail...))
-		f.Add(append(zktest.ConnectResponse(-1, 7), tail...))
-		f.Add(append(zktest.ConnectResponse(0, 0), tail...))
+		f.Add(append(connectResponse(-1, 7), tail...))
+		f.Add(append(connectResponse(0, 0), tail...))
 	}
-	f.Add(zktest.Frame(int32(0), int32(4000), int64(7), int32(1<<30)))
+	f.Add(frame(int32(0), int32(4000), int64(7), int32(1<<30)))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		l, _ := testLink(t, Config{})
 		w := newestWire(l, &scripted{in: bytes.Clone(stream)}, time.Second)
@@ -210,7 +209,7 @@ func TestTLS_IsConfiguredForEachConnection(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	attempts := 0
-	l := New(ctx, zktest.Host(t, nil), complete(Config{TLS: func() (*tls.Config, error) {
+	l := New(ctx, testHost(t, nil), complete(Config{TLS: func() (*tls.Config, error) {
 		if attempts++; attempts == 1 {
 			return nil, errors.New("half written")
 		}

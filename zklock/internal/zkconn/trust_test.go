@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // at is a moment some milliseconds after the beginning of a test.
@@ -16,9 +15,9 @@ import (
 func play(t *testing.T, rule *trust, steps []step) {
 	t.Helper()
 	for i, x := range steps {
-		got, ok := rule.note(exchange{zktest.At(x.sent), zktest.At(x.read)}, x.shows)
-		if ok != (x.renewed > 0) || (ok && got != zktest.At(x.renewed)) {
-			t.Errorf("answer %d, %+v: renewed at %v (%v)", i, x, got.Sub(zktest.At(0)), ok)
+		got, ok := rule.note(exchange{at(x.sent), at(x.read)}, x.shows)
+		if ok != (x.renewed > 0) || (ok && got != at(x.renewed)) {
+			t.Errorf("answer %d, %+v: renewed at %v (%v)", i, x, got.Sub(at(0)), ok)
 		}
 	}
 }
@@ -142,7 +141,7 @@ func TestTrustOfABusySession(t *testing.T) {
 		busy := newTrust(standard(timeout), driver.Instant{})
 		rule := &exact{window: busy.window}
 		for ms := 1; ms < 5_000; ms++ {
-			x, shows := exchange{zktest.At(ms), zktest.At(ms + slow)}, heard
+			x, shows := exchange{at(ms), at(ms + slow)}, heard
 			switch {
 			case ms%7 == 0:
 				shows = written
@@ -168,22 +167,22 @@ func TestTrustOfABusySession(t *testing.T) {
 func TestTrustOfASessionThatWritesNothing(t *testing.T) {
 	rule := newTrust(standard(4*time.Second), driver.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
-		rule.note(exchange{zktest.At(ms), zktest.At(ms + 1)}, heard)
-		rule.note(exchange{zktest.At(ms), zktest.At(ms + 1)}, synced)
+		rule.note(exchange{at(ms), at(ms + 1)}, heard)
+		rule.note(exchange{at(ms), at(ms + 1)}, synced)
 		if n, m := len(rule.answers), len(rule.tables); n > 300 || m > 300 {
 			t.Fatalf("%d and %d remembered", n, m)
 		}
 	}
-	got, ok := rule.note(exchange{zktest.At(100_000), zktest.At(100_001)}, written)
-	if want := zktest.At(100_000 - 1125); !ok || got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
-		t.Errorf("renewed at %v (%v), want just before %v", got.Sub(zktest.At(0)), ok, want.Sub(zktest.At(0)))
+	got, ok := rule.note(exchange{at(100_000), at(100_001)}, written)
+	if want := at(100_000 - 1125); !ok || got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
+		t.Errorf("renewed at %v (%v), want just before %v", got.Sub(at(0)), ok, want.Sub(at(0)))
 	}
 }
 
 // TestTrustOfAResumedSession: the first acknowledged write shows that the leader that
 // resumed the session was still the leader, and knew of the session then.
 func TestTrustOfAResumedSession(t *testing.T) {
-	play(t, newTrust(standard(4*time.Second), zktest.At(100)), []step{
+	play(t, newTrust(standard(4*time.Second), at(100)), []step{
 		{160, 170, heard, 0},
 		{180, 190, synced, 0},
 		{200, 210, written, 100},
@@ -228,9 +227,9 @@ func TestHeartbeatsSuffice(t *testing.T) {
 			var events []event
 			for begin := 1; begin < 10*timeout; begin += period {
 				synced1 := begin + c.trip
-				events = append(events, event{synced1, exchange{zktest.At(begin), zktest.At(synced1)}, synced})
+				events = append(events, event{synced1, exchange{at(begin), at(synced1)}, synced})
 				if !c.idle {
-					events = append(events, event{synced1 + c.trip, exchange{zktest.At(synced1), zktest.At(synced1 + c.trip)}, written})
+					events = append(events, event{synced1 + c.trip, exchange{at(synced1), at(synced1 + c.trip)}, written})
 				}
 			}
 			slices.SortStableFunc(events, func(a, b event) int { return a.at - b.at })
@@ -242,13 +241,13 @@ func TestHeartbeatsSuffice(t *testing.T) {
 				renewed, ok := rule.note(e.x, e.show)
 				if c.idle && e.at > 3*timeout { // what a creation proves that is answered just before the next sync
 					early, late := *rule, *rule
-					first, _ := early.note(exchange{zktest.At(e.at), zktest.At(e.at)}, written)
-					second, _ := late.note(exchange{zktest.At(e.at + period - 1), zktest.At(e.at + period - 1)}, written)
-					most = max(most, timeout+int(first.Sub(zktest.At(e.at)).Milliseconds()))
-					least = min(least, timeout+int(second.Sub(zktest.At(e.at+period-1)).Milliseconds()))
+					first, _ := early.note(exchange{at(e.at), at(e.at)}, written)
+					second, _ := late.note(exchange{at(e.at + period - 1), at(e.at + period - 1)}, written)
+					most = max(most, timeout+int(first.Sub(at(e.at)).Milliseconds()))
+					least = min(least, timeout+int(second.Sub(at(e.at+period-1)).Milliseconds()))
 				}
 				if ok {
-					deadline = max(deadline, int(renewed.Sub(zktest.At(0)).Milliseconds())+timeout)
+					deadline = max(deadline, int(renewed.Sub(at(0)).Milliseconds())+timeout)
 					if e.at > 3*timeout {
 						most = max(most, deadline-e.at)
 					}
