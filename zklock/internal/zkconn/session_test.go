@@ -28,7 +28,8 @@ func TestAskToResume(t *testing.T) {
 	} {
 		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
 		if c.session != 0 {
-			l.session = NewSession(c.session, nil, standard(4*time.Second))
+			l.session = testSession(c.session)
+			l.session.shortest.Store(standard(4 * time.Second))
 			l.session.password = password
 		}
 		l.servers, l.refusals = make([]*server, 3), c.refusals

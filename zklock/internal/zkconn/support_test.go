@@ -56,7 +56,7 @@ func complete(config Config) Config {
 
 // newestWire makes the newest connection of a link.
 func newestWire(l *Link, conn net.Conn, first time.Duration) *Wire {
-	l.lost(l.Wire(), net.ErrClosed)
+	l.lost(l.wire, net.ErrClosed)
 	w := newWire(conn, l, theServer, first)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,11 @@ func testTasks(t *testing.T) *task.Group {
 }
 
 // testSession is a session with the default timeout.
-func testSession(id int64) *Session { return NewSession(id, nil, standard(standardSession)) }
+func testSession(id int64) *Session {
+	s := &Session{ID: id}
+	s.shortest.Store(standard(standardSession))
+	return s
+}
 
 // frame encodes its parts (int32, int64, string, []byte) with their length in front.
 func frame(parts ...any) []byte {
@@ -195,4 +199,9 @@ func testHost(t testing.TB, clock driver.Clock) (host driver.Host) {
 		t.Fatal(err)
 	}
 	return host
+}
+
+// openedTrust is that of a connection on which the session was asked for at a moment.
+func openedTrust(t *zktimes.Times, opened driver.Instant) *trust {
+	return &trust{window: t.Window, opened: opened, grain: t.Grain}
 }

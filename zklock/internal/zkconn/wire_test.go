@@ -22,7 +22,7 @@ func TestWhatRenews(t *testing.T) {
 		l, fake := testLink(t, config)
 		w := newestWire(l, &scripted{}, time.Second)
 		opened := l.host.Now()
-		w.begins()
+		w.Write(connectRequest())
 		fake.Advance(100 * time.Millisecond)
 		feed(w, connectResponse(int32(timeout.Milliseconds()), session))
 		margin := l.host.Margin(timeout)
@@ -101,7 +101,7 @@ func TestWhatRenews(t *testing.T) {
 			w, _, _ := begin(t, Config{})
 			old := w.link.Session()
 			again := newestWire(w.link, &scripted{}, time.Second)
-			again.begins()
+			again.Write(connectRequest())
 			feed(again, connectResponse(4000, next))
 			if old.Lease.Live() || w.link.Session() == old {
 				t.Errorf("after session %d the old one is live", next)
@@ -114,7 +114,7 @@ func TestWhatRenews(t *testing.T) {
 			t.Error(err)
 		}
 		w := newestWire(l, &scripted{}, time.Second)
-		w.begins()
+		w.Write(connectRequest())
 		if err := feed(w, connectResponse(4000, session)); err == nil || l.Session() != nil {
 			t.Errorf("%v, session %v", err, l.Session())
 		}
@@ -124,7 +124,7 @@ func TestWhatRenews(t *testing.T) {
 		old := w.link.Session()
 		fake.Advance(time.Second)
 		again := newestWire(w.link, &scripted{}, time.Second)
-		again.begins()
+		again.Write(connectRequest())
 		fake.Advance(50 * time.Millisecond)
 		feed(again, connectResponse(4000, session))
 		play(again, fake, step{op: ping})
@@ -140,7 +140,7 @@ func TestWhatRenews(t *testing.T) {
 		w, fake, from := begin(t, Config{AnyAnswer: true})
 		fake.Advance(time.Second)
 		again := newestWire(w.link, &scripted{}, time.Second)
-		again.begins()
+		again.Write(connectRequest())
 		feed(again, connectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
 			t.Errorf("it counts from %v, want 1.1s", from())
@@ -159,7 +159,7 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l, fake := testLink(t, Config{})
 			w := newestWire(l, &scripted{}, time.Second)
-			w.begins()
+			w.Write(connectRequest())
 			fake.Advance(100 * time.Millisecond)
 			feed(w, connectResponse(4000, 7))
 			before := l.Session().Lease.Deadline()
@@ -169,7 +169,8 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 				fake.Advance(10 * time.Millisecond)
 				feed(w, reply(xid, 1, 0, body...))
 			}
-			l.expectCreated("/x", nil)
+			created := &creation{sent: func() {}}
+			l.creations["/x"] = created
 			exchange(1, 4)
 			fake.Advance(2 * time.Second)
 			exchange(2, opSync)
@@ -177,7 +178,7 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 			if after := l.Session().Lease.Deadline(); after.After(before) != test.renews {
 				t.Errorf("the lease is renewed by %v", after.Sub(before))
 			}
-			if created := l.takeCreated("/x") != 0; created != test.renews {
+			if created := created.czxid != 0; created != test.renews {
 				t.Errorf("created: %v", created)
 			}
 		})
@@ -189,7 +190,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7
 	resume := func(l *Link, fake *stillClock, timeout time.Duration) *Wire {
 		w := newestWire(l, &scripted{}, time.Second)
-		w.begins()
+		w.Write(connectRequest())
 		fake.Advance(100 * time.Millisecond)
 		feed(w, connectResponse(int32(timeout.Milliseconds()), session))
 		return w
@@ -245,15 +246,12 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 			t.Errorf("window %v, want %v", w.trust.window, want)
 		}
 	})
-	t.Run("much longer: the session is ended when its lease is over", func(t *testing.T) {
-		l, fake, left := begin(t)
-		w := resume(l, fake, 30*time.Second)
-		if len(fake.Timers) > 1 {
-			t.Errorf("timers: %v: a bit longer is no reason", fake.Timers)
-		}
-		l.open(resume(l, fake, 31*time.Second))
-		if last := fake.Timers[len(fake.Timers)-1]; last != left() || l.Wire() == w {
-			t.Errorf("timers: %v, %v left", fake.Timers, left())
+	t.Run("much longer: the session is to end", func(t *testing.T) {
+		l, fake, _ := begin(t)
+		for _, timeout := range []time.Duration{30, 31, 20} {
+			if resume(l, fake, timeout*time.Second); l.Session().grown != (timeout != 30) {
+				t.Errorf("%d s: to end: %v", timeout, l.Session().grown)
+			}
 		}
 	})
 }
@@ -280,7 +278,7 @@ func TestSilence(t *testing.T) {
 	}
 	_ = w.SetReadDeadline(now.Add(400 * time.Second)) // 6.67 times a minute
 	within("first reply", time.Second)
-	w.begins()
+	w.Write(connectRequest())
 	feed(w, connectResponse(60_000, 7))
 	_ = w.SetReadDeadline(now.Add(time.Hour))
 	within("later replies", 30*time.Second)
