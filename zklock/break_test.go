@@ -1,8 +1,11 @@
 package zklock_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +62,32 @@ func TestBreak_ManyLocksAfterAReconnect_HeardInTime(t *testing.T) {
 			if broken := i%(locks/20) == 0; errors.Is(lock.Err(), holdfast.ErrBroken) != broken {
 				t.Errorf("%d: broken: %v, Err: %v", i, broken, lock.Err())
 			}
+		}
+	})
+}
+
+// TestBreak_WhileItReclaims_ReclaimsAgain: an operator deletes the node of a contender before its reclaim arrives.
+func TestBreak_WhileItReclaims_ReclaimsAgain(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		former, next := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		opts := []holdfast.Option{holdfast.WithOwner("me"), holdfast.WithReclaim()}
+		lock, err := former.Acquire(inTime(t), "k", opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, broken := e.Children(virtualRoot + "/k")[0], ""
+		next.sends(func(frame []byte) {
+			if broken == "" && len(frame) > 12 && binary.BigEndian.Uint32(frame[8:]) == opMulti && bytes.Contains(frame, []byte(held)) {
+				broken = e.Remove(virtualRoot+"/k", func(c []string) string { return c[1-slices.Index(c, held)] })
+			}
+		})
+		began := time.Now()
+		if _, err := next.Acquire(inTime(t), "k", opts...); err != nil || broken == "" {
+			t.Fatal(err, broken)
+		}
+		took := time.Since(began)
+		if <-lock.Done(); took > virtualSession/2 || !errors.Is(lock.Err(), holdfast.ErrReclaimed) {
+			t.Errorf("granted after %v; the former incarnation: %v", took, lock.Err())
 		}
 	})
 }

@@ -89,6 +89,22 @@ func (l *lateCreations) expected() (byParent map[string][]lateCreation, more boo
 	return byParent, l.looking
 }
 
+// expects reports whether a creation may still be carried out below a parent.
+func (l *lateCreations) expects(parent string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(one lateCreation) bool { return one.parent == parent })
+}
+
+// found deletes the node of a creation. No other node comes of that creation.
+func (l *lateCreations) found(one lateCreation, path string) {
+	l.engine.countChild(path) // before the deletion, which may leave the parent empty
+	l.mu.Lock()
+	l.all = slices.DeleteFunc(l.all, func(other lateCreation) bool { return other == one })
+	l.mu.Unlock()
+	l.engine.removeLater(one.sess, path)
+}
+
 // look lists some parents, several at a time, and deletes what has come there. The sync makes the lists show what was created before.
 func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCreation) {
 	link := l.engine.link
@@ -109,7 +125,7 @@ func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCrea
 			for _, name := range l0.Names {
 				for _, one := range some {
 					if strings.Contains(name, one.guid) {
-						l.engine.removeLater(one.sess, parent+"/"+name)
+						l.found(one, parent+"/"+name)
 					}
 				}
 			}

@@ -106,12 +106,14 @@ func (o *ownNode) settle(ctx context.Context) {
 // Read implements [zkconn.Owner]. The node must have been created by this session, by the request that succeeded.
 func (o *ownNode) Read(node zkconn.Znode) {
 	o.mu.Lock()
-	mismatch := node.Stat.EphemeralOwner != o.sess.ID || (o.czxid != 0 && node.Stat.Czxid != o.czxid)
+	replaced := o.czxid != 0 && node.Stat.Czxid != o.czxid
 	o.czxid, o.written = node.Stat.Czxid, false
 	o.mu.Unlock()
 	switch {
-	case mismatch:
+	case node.Stat.EphemeralOwner != o.sess.ID:
 		o.finish(driver.ErrSessionExpired)
+	case replaced:
+		o.finish(driver.ErrBroken)
 	case isWish(node.Data):
 		o.wish()
 	}

@@ -13,8 +13,10 @@ import (
 )
 
 // A call may create the parents of its node, and fail before it is granted the key. The server never removes a container that never
-// had a child, and never a persistent znode. So the client deletes such a parent when it is empty. A client that finds its parent
-// deleted creates it again. A parent that had a grant, or a child of another client, is left to the server.
+// had a child, and never a persistent znode. So the client notes each parent that it creates, and deletes the parent when it is empty,
+// as often as a call fails, a node is deleted, or the session reaches a server. It counts its own children of the parent, those whose
+// reply was lost too (late.go): if the parent had more, another client uses it, and the parent stays. It also stays after a grant. A
+// client that finds its parent deleted creates it again.
 
 // createParents creates the znode of a lock, and the znodes above it that are missing, but not the chroot. It tries the lowest first.
 func (e *engine) createParents(ctx context.Context, path string) error {
@@ -110,11 +112,12 @@ func (e *engine) deleteParent(ctx context.Context, path string) bool {
 		if err != nil {
 			return err
 		}
+		orphaned := e.late.expects(path) // a child may be this client's though it is not counted yet
 		switch made, children := e.lowestMade(path); {
+		case stat.NumChildren > 0 && (orphaned || nextNumber(stat) <= children):
+			return zk.ErrNotEmpty
 		case made != path || nextNumber(stat) > children: // it had a grant, or another client uses it
 			return nil
-		case stat.NumChildren > 0:
-			return zk.ErrNotEmpty
 		}
 		return e.link.Transact(ctx, "delete parent", path, &zk.DeleteRequest{Path: path, Version: -1})
 	})

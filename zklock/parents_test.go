@@ -83,32 +83,54 @@ func TestParents_CallGivenUp_AreDeleted(t *testing.T) {
 	}
 }
 
-// TestParents_AnotherClientsGrant_Stay: with KazooNames a parent stays that had a grant, although the client that created it had none.
-func TestParents_AnotherClientsGrant_Stay(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		acquire(t, dialWired(t, e, zklock.Options{}), "another")
-		a, b := dialWired(t, e, zklock.Options{Names: zklock.KazooNames}), dialWired(t, e, zklock.Options{Names: zklock.KazooNames})
-		cut := false
-		a.sends(func(frame []byte) { // of its first creation below the parent
-			if !cut && bytes.Contains(frame, []byte("__lock__")) && slices.Contains(e.Children(virtualRoot), "k") {
-				cut = true
-				a.Hold(true, true)
-			}
+// TestParents_CreationCutOff: with KazooNames a parent is deleted although the reply to the creation below it was lost. It stays if
+// another client had a grant, although the client that created it had none.
+func TestParents_CreationCutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault   func(a *wired, giveUp func())
+		granted bool // to another client
+	}{
+		"lost reply": {fault: func(a *wired, giveUp func()) {
+			a.LoseReply(opCreate)
+			time.AfterFunc(time.Millisecond, giveUp)
+		}},
+		"lost reply, then refused": {fault: func(a *wired, giveUp func()) {
+			a.LoseReply(opCreate)
+			a.Refuse(true)
+			time.AfterFunc(time.Second, giveUp)
+		}},
+		"another grant": {fault: func(a *wired, _ func()) { a.Hold(true, true) }, granted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				acquire(t, dialWired(t, e, zklock.Options{}), "another")
+				a, b := dialWired(t, e, zklock.Options{Names: zklock.KazooNames}), dialWired(t, e, zklock.Options{Names: zklock.KazooNames})
+				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+				defer cancel()
+				cut := false
+				a.sends(func(frame []byte) { // of its first creation below the parent
+					if !cut && bytes.Contains(frame, []byte("__lock__")) && slices.Contains(e.Children(virtualRoot), "k") {
+						cut = true
+						c.fault(a, cancel)
+					}
+				})
+				if c.granted {
+					go func() {
+						time.Sleep(100 * time.Millisecond)
+						_ = acquire(t, b, "k").Release(inTime(t))
+					}()
+				}
+				if _, err := a.Acquire(ctx, "k"); err == nil || !cut {
+					t.Fatalf("cut off: %v, %v", cut, err)
+				}
+				a.Refuse(false)
+				a.Break()
+				a.Hold(false, false)
+				time.Sleep(10 * time.Minute)
+				if left := slices.Contains(e.Children(virtualRoot), "k"); left != c.granted {
+					t.Errorf("the parent is left: %v", left)
+				}
+			})
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			_ = acquire(t, b, "k").Release(inTime(t))
-		}()
-		if _, err := a.Acquire(ctx, "k"); err == nil || !cut {
-			t.Fatalf("cut off: %v, %v", cut, err)
-		}
-		a.Break()
-		a.Hold(false, false)
-		time.Sleep(10 * time.Minute)
-		if !slices.Contains(e.Children(virtualRoot), "k") {
-			t.Error("the parent is deleted")
-		}
-	})
+	}
 }

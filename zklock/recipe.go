@@ -201,13 +201,13 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		orphan := *c
 		c.forget()
 		c.engine.link.Abandon(creation, func(outcome zkconn.Outcome) {
-			_ = orphan.created(outcome)
+			_ = orphan.created(path, outcome)
 			orphan.letGo()
 			orphan.engine.tidy(orphan.parent)
 		})
 		return zkconn.Listing{}, driver.ContextError(ctx)
 	}
-	err := c.created(outcome)
+	err := c.created(path, outcome)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent); err != nil {
@@ -225,9 +225,9 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	}
 }
 
-// created notes the outcome of a creation.
-func (c *contender) created(outcome zkconn.Outcome) error {
-	err := zkconn.StepError("create", c.parent, outcome.Err)
+// created notes the outcome of a creation at a path.
+func (c *contender) created(path string, outcome zkconn.Outcome) error {
+	err := zkconn.StepError("create", path, outcome.Err)
 	if err == nil {
 		c.node, c.czxid, c.hangUps = slashpath.Base(outcome.Path), outcome.Czxid, 0
 		c.engine.countChild(c.path())
@@ -236,8 +236,17 @@ func (c *contender) created(outcome zkconn.Outcome) error {
 	return err
 }
 
-// vanished is called when a list does not show the contender's node. A program has deleted the node, or its parent, or the server
-// shows an old list.
+// standing fails if the quorum does not have the contender's node.
+func (c *contender) standing(ctx context.Context) error {
+	err := c.engine.link.Check(ctx, c.path())
+	if errors.Is(err, zk.ErrNoNode) {
+		return c.vanished()
+	}
+	return err
+}
+
+// vanished is called when a list does not show the contender's node, or the quorum does not have it. A program has deleted the node, or
+// its parent, or the server shows an old list.
 func (c *contender) vanished() error {
 	defer c.letGo()
 	if c.own != nil && errors.Is(c.own.whyMissing(), driver.ErrReclaimed) {
@@ -246,13 +255,13 @@ func (c *contender) vanished() error {
 	return errStartOver
 }
 
-// ownGone is called when own.gone is closed. The node may still exist, if this client may not read it.
+// ownGone is called when own.gone is closed. The node may still exist: this client may not read it, or its czxid is not the expected one.
 func (c *contender) ownGone() error {
 	cause := c.own.cause
-	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, errUnread) {
-		c.letGo()
-	} else { // if there is a node of this name, another session has created it
+	if errors.Is(cause, driver.ErrSessionExpired) { // if there is a node of this name, another session has created it
 		c.forget()
+	} else {
+		c.letGo()
 	}
 	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, driver.ErrReclaimed) {
 		return cause
@@ -279,12 +288,10 @@ func (c *contender) prove(ctx context.Context) error {
 				return err
 			}
 		}
-		err := link.Check(ctx, c.path())
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return errStartOver
-		case err != nil:
+		if err := c.standing(ctx); err != nil {
 			return err
+		}
+		switch {
 		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
 		case slow && now().Mono.Sub(began) > t.Session:

@@ -35,8 +35,10 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 				"token", uint64(node.Stat.Czxid))
 		case !errors.Is(err, zk.ErrNoNode):
 			return err
-		case c.engine.link.Session() != c.sess: // the contender's own node is gone with its session
-			return errStartOver
+		default: // that node is gone, or the contender's own node
+			if err := c.standing(ctx); err != nil {
+				return err
+			}
 		}
 		removed = true
 	}

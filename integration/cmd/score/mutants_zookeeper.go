@@ -30,7 +30,7 @@ var zooKeeperMutants = []mutant{
 		"zklock/internal/zkconn/conn.go",
 		`if !l.isOpen || l.session != s {`,
 		`if !l.isOpen {`,
-	}, []change{{"zklock/own.go", `mismatch := node.Stat.EphemeralOwner`, `mismatch := false && node.Stat.EphemeralOwner`}}},
+	}, []change{{"zklock/own.go", `case node.Stat.EphemeralOwner`, `case false && node.Stat.EphemeralOwner`}}},
 	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
 		"zklock/recipe.go",
 		`				c.letGo()
@@ -51,10 +51,8 @@ var zooKeeperMutants = []mutant{
 
 	{"Z5", "every reply proves that the session is alive", zooKeeper, change{
 		"zklock/internal/zkconn/reply.go",
-		`	if w.link.config.AnyAnswer {
-		renewed, ok`,
-		`	if true || w.link.config.AnyAnswer {
-		renewed, ok`,
+		`w.link.config.AnyAnswer && shows != nothing {`,
+		`shows != nothing {`,
 	}, nil},
 	{"Z5", "that the session was resumed proves that it is alive", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
@@ -162,9 +160,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z18", "watches outlive their session", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`		l.watches.end()
-`,
-		``,
+		`range l.watches.all(nil) {`,
+		`range l.watches.all(nil)[:0] {`,
 	}, nil},
 	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
 		"zklock/own.go",
