@@ -19,7 +19,7 @@ import (
 const staleTimeout = time.Second
 
 // leaves is what a client logs when it leaves a stale server.
-const leaves = "the server shows a znode that the leader does not have, and is left for the next"
+const leaves = "the server hides a change that the leader has, and is left for the next"
 
 // ghostName is the node of a contender before all others, with the owner name ghost.
 const ghostName = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"

@@ -15,11 +15,9 @@ import (
 
 // A wish that a holder let go is written into the data of its node, in the form of Curator's Revoker: the word alone where the data
 // is empty, as Curator's revocable holders leave it; behind other data it is a suffix, which keeps the owner's name.
-// ZooKeeper's documentation has another word for the same.
 var (
 	wish     = []byte("__REVOKE__")
 	wishText = []byte("\x00__REVOKE__")
-	unlock   = []byte("unlock")
 )
 
 // isWish reports whether the data of any node contains a wish.
@@ -39,11 +37,6 @@ func withoutWish(data []byte) []byte {
 		return nil
 	}
 	return bytes.TrimSuffix(data, wishText)
-}
-
-// wished reports whether a program has written a wish to a node that its own client writes under an owner name.
-func wished(data []byte, owner string) bool {
-	return isWish(data) || bytes.Equal(data, unlock) && owner != string(unlock)
 }
 
 // checkData refuses data in which a wish would be read.

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,13 +14,10 @@ import (
 // between the list and the creation, so its own client never holds the key with it, and deletes it. All clients know that from the
 // name, and ignore a void node. Other programs respect a void node until it is deleted.
 
-// boundMark ends each guid with a bound. No owner name has this mark: an owner name contains no NUL.
-var boundMark = markOf("\x00bound")
-
-// boundLen is the length of a bound, in hexadecimal digits.
-const boundLen = 8
-
-func boundText(bound int64) string { return fmt.Sprintf("%0*x", boundLen, bound) }
+const (
+	boundMark = "6aae72c7849a" // ends each guid with a bound; arbitrary, and of one piece with and without dashes
+	boundLen  = 8              // length of a bound, in hexadecimal digits
+)
 
 // void reports whether the number of a node has reached the bound in its guid.
 func void(name string) bool {

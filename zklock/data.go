@@ -63,7 +63,7 @@ func (h *hold) read(ctx context.Context) ([]byte, error) {
 		return nil, driver.ErrSessionExpired
 	}
 	h.version, h.known = node.Stat.Version, true
-	if wished(node.Data, h.owner) {
+	if isWish(node.Data) {
 		h.own.wish()
 	}
 	return withoutWish(node.Data), nil

@@ -13,7 +13,7 @@ import (
 
 // A server can diverge from its ensemble (ZOOKEEPER-5010): it shows an ephemeral znode that all others have deleted. A server can
 // also suppress the event of a watch (ZOOKEEPER-4799, from 3.8.4 and 3.9.2 on). A waiter would wait for ever in both cases. So after
-// two session timeouts the client asks the leader, by a transaction, whether the znode is there, and reads it again.
+// two session timeouts the client asks the leader, by a transaction, whether the znode is there.
 
 // doubts are the znodes to ask about.
 type doubts struct {
@@ -23,10 +23,8 @@ type doubts struct {
 	paths  map[string]struct{}
 	asking bool
 	aged   time.Time // when the age of a znode led to a question last
-	left   time.Time // when the client left a server that had diverged
+	left   time.Time // when the client left a server
 }
-
-func newDoubts(e *engine) *doubts { return &doubts{engine: e, paths: make(map[string]struct{})} }
 
 // askIfOld asks about a znode that was created long ago: a try does not wait for two session timeouts. It asks once per session
 // timeout at most, so clocks that disagree cost little.
@@ -69,47 +67,38 @@ func (s *doubts) next() (path string, ok bool) {
 	return "", false
 }
 
-// compare asks about one znode. When the reply to a transaction comes, the server has carried out all that the leader had before.
+// compare asks about one znode. When the reply to a transaction comes, the server has carried out all that the leader had before, and
+// has reported it to the watches of this client.
 func (s *doubts) compare(ctx context.Context, path string) {
 	l := s.engine.link
 	err := l.Retry(ctx, nil, func(*zkconn.Session) error {
 		w := l.Wire()
 		err := l.Check(ctx, path)
-		if s.leaveUntold(ctx, path) || !errors.Is(err, zk.ErrNoNode) {
+		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		if _, err := l.Stat(ctx, path); err == nil && l.Wire() == w && s.mayLeave() {
-			s.engine.host.Logger().Warn("the server shows a znode that the leader does not have, and is left for the next", "path", path)
-			l.Leave(w)
+		if _, err := l.Stat(ctx, path); err == nil || l.Watches(path) {
+			s.leave(w, path)
 		}
 		return nil
 	})
-	if err != nil && ctx.Err() == nil && !errors.Is(err, zk.ErrNoNode) {
+	if err != nil && ctx.Err() == nil {
 		s.engine.host.Logger().Debug("cannot ask the leader about a znode", "path", path, "error", err)
 	}
 }
 
-// leaveUntold leaves the server if it has suppressed the event of a watch on a znode. It may have suppressed others too, such as that of
-// an own node. On the next connection the client reads all watched znodes again.
-func (s *doubts) leaveUntold(ctx context.Context, path string) bool {
-	w := s.engine.link.Wire()
-	untold := s.engine.link.Untold(ctx, path)
-	if untold {
-		s.engine.host.Logger().Warn("the server has not reported a change of a znode, and is left for the next", "path", path)
-		s.engine.link.Leave(w)
-	}
-	return untold
-}
-
-// mayLeave reports whether the client may leave a server that has diverged: once per session timeout, because the next connection
-// may lead to the same server.
-func (s *doubts) mayLeave() bool {
+// leave leaves a server that shows an old znode, or has not reported a change: once per session timeout, because the next connection
+// may lead to the same server. On the next connection the client reads all watched znodes again.
+func (s *doubts) leave(w *zkconn.Wire, path string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.left) < s.engine.link.Times().Session {
-		return false
+	due := s.engine.link.Wire() == w && time.Since(s.left) >= s.engine.link.Times().Session
+	if due {
+		s.left = time.Now()
+		clear(s.paths) // their waiters ask again
 	}
-	s.left = time.Now()
-	clear(s.paths) // their waiters ask again
-	return true
+	s.mu.Unlock()
+	if due {
+		s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)
+		_ = w.Close()
+	}
 }

@@ -290,44 +290,6 @@ func TestDivergedForMany(t *testing.T) {
 	}
 }
 
-// Z36. The events of wishes were lost, and the server has no watches any more: the wishes are heard of, in turn.
-func TestAskEventLost(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		var locks []*holdfast.Lock
-		for i := range 6 {
-			locks = append(locks, acquire(t, holder, fmt.Sprint(i)))
-		}
-		time.Sleep(time.Second)
-		holder.LoseEvents(true)
-		for _, lock := range locks {
-			info, err := other.Inspect(inTime(t), lock.Key())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := other.Ask(inTime(t), info); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(time.Second)
-		holder.LoseEvents(false)
-		time.Sleep(time.Duration(2*len(locks)+2) * virtualSession)
-		for _, lock := range locks {
-			select {
-			case <-lock.Asked():
-			default:
-				t.Errorf("%s: not heard of", lock.Key())
-			}
-			if err := lock.Err(); err != nil {
-				t.Error(err)
-			}
-		}
-		if dials := holder.dials.Load(); int(dials) > len(locks)+1 {
-			t.Errorf("%d connections", dials)
-		}
-	})
-}
-
 // A question that is asked while no server can be reached does not keep Close waiting.
 func TestCloseWhileAsking(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {

@@ -21,7 +21,6 @@ type engine struct {
 	late      *lateCreations
 	tasks     *task.Group // in the background of calls
 
-	mark        string    // in the guids of this client's nodes that reclaim: see newGUID
 	mostCounted int       // see planFor
 	warned      sync.Once // that the counter of a lock nears its end
 
@@ -34,12 +33,11 @@ type engine struct {
 func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
 		host: host, opts: opts, paths: paths{chroot: chroot, root: opts.Root}, tasks: task.NewGroup(),
-		mark: new(form).newGUID("", "")[:8], mostCounted: mostCounted, removing: make(map[string]struct{}),
-		made: make(map[string]int64),
+		mostCounted: mostCounted, removing: make(map[string]struct{}), made: make(map[string]int64),
 	}
-	e.heartbeat = newHeartbeat(e)
-	e.doubts = newDoubts(e)
-	e.late = newLateCreations(e)
+	e.heartbeat = &heartbeat{engine: e}
+	e.doubts = &doubts{engine: e, paths: make(map[string]struct{})}
+	e.late = &lateCreations{engine: e, wake: make(chan struct{}, 1)}
 	var auth []zkconn.Auth
 	for _, a := range opts.Auth {
 		auth = append(auth, zkconn.Auth(a))

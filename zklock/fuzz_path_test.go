@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"errors"
+	slashpath "path"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -118,8 +119,8 @@ func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 	} else if relative && strings.Count(path, "/") != strings.Count(p.root, "/")+1 {
 		t.Fatalf("root %q: key %q is not one node: %q", p.root, key, path)
 	}
-	if dir(path)+"/"+base(path) != path && "/"+base(path) != path {
-		t.Fatalf("%q is split into %q and %q", path, dir(path), base(path))
+	if slashpath.Dir(path)+"/"+slashpath.Base(path) != path && "/"+slashpath.Base(path) != path {
+		t.Fatalf("%q is split into %q and %q", path, slashpath.Dir(path), slashpath.Base(path))
 	}
 	// With any beginning of the key that reaches its own node's name.
 	least := 0
@@ -128,8 +129,8 @@ func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 	}
 	prefix := key[:least+cut%(len(key)-least+1)]
 	parent, keyOf := p.search(prefix)
-	if found, ok := keyOf(base(path)); !ok || found != key || parent != dir(path) {
-		t.Fatalf("root %q: List(%q) looks for %q in %q, and finds %q, %v; want %q", p.root, prefix, base(path), parent, found, ok, key)
+	if found, ok := keyOf(slashpath.Base(path)); !ok || found != key || parent != slashpath.Dir(path) {
+		t.Fatalf("root %q: List(%q) looks for %q in %q, and finds %q, %v; want %q", p.root, prefix, slashpath.Base(path), parent, found, ok, key)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // birth is a child of a lock node in the order of creation.
@@ -20,6 +19,16 @@ type birth struct {
 	name  string
 	turn  float64 // its place, apart from earlier contenders
 	alive bool    // it was not deleted between the list and the read
+}
+
+// take takes the first byte off a script; 0 if there is none.
+func take(script *[]byte) byte {
+	if len(*script) == 0 {
+		return 0
+	}
+	first := (*script)[0]
+	*script = (*script)[1:]
+	return first
 }
 
 // history makes the children of a lock node as a server would: sequence numbers
@@ -33,16 +42,16 @@ func history(script []byte) (all []birth, names []string) {
 	const most = 24
 	seq := int64(0)
 	for id := 0; len(script) > 0 && id < most; id++ {
-		step := zktest.Take(&script)
+		step := take(&script)
 		prefix := fmt.Sprintf(forms[step&7], id)
 		switch step >> 3 & 7 {
 		case 0: // as a re-entrant reader of Curator's
 		case 1, 2, 3:
 			seq++
 		case 4:
-			seq += 1 + int64(zktest.Take(&script))<<16
+			seq += 1 + int64(take(&script))<<16
 		case 5:
-			seq = max(seq, sequence.Last-int64(zktest.Take(&script)&3))
+			seq = max(seq, sequence.Last-int64(take(&script)&3))
 		case 6: // a stranger
 			names = append(names, fmt.Sprintf("%032x-node-%010d", id, seq))
 			continue

@@ -1,9 +1,9 @@
 package zklock
 
 import (
-	"container/list"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -14,26 +14,23 @@ import (
 )
 
 // heartbeat proves to the connection that the session lives (see trust in zkconn). While the session holds locks, a heartbeat is a
-// sync, and then a write that changes nothing: the check of one held node, each in turn. A read then shows whether the server has
-// suppressed an event of that node. While the session holds no locks, a heartbeat is a sync alone, and rarer: the next creation, or a
+// sync, and then a write that changes nothing: the check of one held node, each in turn. While the session holds no locks, a heartbeat is a sync alone, and rarer: the next creation, or a
 // waiter's write before its grant, can then prove something.
 type heartbeat struct {
 	engine *engine
 
 	mu      strict.Mutex[strict.Heartbeat]
-	holds   *list.List // of *hold; the lock that was checked longest ago is first
+	holds   []*hold // the lock that was checked longest ago is first
 	timer   interface{ Stop() bool }
 	due     time.Time // when the timer fires
 	stopped bool
 }
 
-func newHeartbeat(e *engine) *heartbeat { return &heartbeat{engine: e, holds: list.New()} }
-
 func (h *heartbeat) add(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.turn = h.holds.PushBack(k)
-	if h.holds.Len() > 1 {
+	h.holds = append(h.holds, k)
+	if len(h.holds) > 1 {
 		return
 	}
 	h.armLocked(k.sess, backoff.Jittered(h.intervalLocked(k.sess)))
@@ -45,7 +42,7 @@ func (h *heartbeat) add(k *hold) {
 func (h *heartbeat) remove(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holds.Remove(k.turn) // a second time has no effect
+	h.holds = slices.DeleteFunc(h.holds, func(x *hold) bool { return x == k })
 }
 
 // stop ends the heartbeats for good.
@@ -60,7 +57,7 @@ func (h *heartbeat) stop() {
 
 // intervalLocked is the time between two heartbeats.
 func (h *heartbeat) intervalLocked(sess *zkconn.Session) time.Duration {
-	if h.holds.Len() == 0 {
+	if len(h.holds) == 0 {
 		return sess.Times().Idle
 	}
 	return sess.Times().Heartbeat
@@ -106,7 +103,7 @@ func (h *heartbeat) reopened(sess *zkconn.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.armLocked(sess, backoff.Jittered(h.intervalLocked(sess))) // clients that reconnect together get different phases
-	h.sendLocked(sess, h.holds.Len() == 0)
+	h.sendLocked(sess, len(h.holds) == 0)
 }
 
 // sendLocked makes a heartbeat in the background. Few are in flight at a time: a server that does not reply is left.
@@ -118,7 +115,7 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 		sent := h.engine.host.Now()
 		err := h.send(ctx, sess, sync)
 		h.mu.Lock()
-		holding := h.holds.Len() > 0
+		holding := len(h.holds) > 0
 		if holding && h.short(sess) {
 			h.armLocked(sess, sess.Times().Again)
 		}
@@ -136,13 +133,13 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 // may have a quorum, and enough of the session is left to get there.
 func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) error {
 	link := h.engine.link
-	w := link.Usable()
-	if w == nil {
-		return link.Unconnected(ctx)
-	}
+	w := link.Wire()
 	limit := time.AfterFunc(sess.Times().Answer, func() {
-		if h.next() != nil {
-			link.Leave(w)
+		h.mu.Lock()
+		holding := len(h.holds) > 0
+		h.mu.Unlock()
+		if holding {
+			_ = w.Close()
 		}
 	})
 	defer limit.Stop()
@@ -157,15 +154,11 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) e
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // it is being released, or its watch has not reported the deletion
 			h.remove(k)
-			h.engine.tasks.Go(func(ctx context.Context) { k.own.finish(k.own.whyMissing(ctx)) })
+			k.own.finish(k.own.whyMissing())
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)
 			k.own.finish(err)
 		default:
-			h.checked(k)
-			if err == nil {
-				h.engine.doubts.leaveUntold(ctx, k.path)
-			}
 			return err
 		}
 	}
@@ -176,15 +169,10 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) e
 func (h *heartbeat) next() *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if first := h.holds.Front(); first != nil {
-		return first.Value.(*hold)
+	if len(h.holds) == 0 {
+		return nil
 	}
-	return nil
-}
-
-// checked moves a lock to the end of the order.
-func (h *heartbeat) checked(k *hold) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.holds.MoveToBack(k.turn)
+	k := h.holds[0]
+	h.holds = append(h.holds[1:], k)
+	return k
 }

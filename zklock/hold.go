@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +23,6 @@ type hold struct {
 	czxid   int64
 	version int32
 	known   bool // whether version is the present one, as far as this client has heard
-
-	turn *list.Element // in the order of heartbeats; guarded by the mutex of heartbeat
 }
 
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only
@@ -46,10 +43,10 @@ func (h *hold) Verify(ctx context.Context) error {
 // explain says what the failure of a request to the own node means.
 func (h *hold) explain(ctx context.Context, err error) error {
 	switch {
-	case zkconn.SessionOver(err):
+	case errors.Is(err, zk.ErrSessionExpired):
 		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.whyMissing(ctx), err)
+		return fmt.Errorf("%w: %w", h.own.whyMissing(), err)
 	case ctx.Err() != nil:
 		return zkconn.Disconnected(ctx)
 	}
@@ -62,9 +59,9 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, nil, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing(ctx))
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing())
 	}
-	if err != nil && h.engine.link.Ended(h.sess) {
+	if err != nil && h.engine.link.Session() != h.sess {
 		return nil // it went with the session
 	}
 	return err

@@ -116,17 +116,18 @@ func infoOf(key string, line []entry, nodes map[string]zkconn.Znode) (driver.Inf
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
 		parent, keyOf := e.paths.search(prefix)
-		var names, keys []string
+		var listed zkconn.Listing
+		var keys []string
 		err := e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) (err error) {
 			if err = e.link.Sync(ctx, parent); err == nil {
-				names, err = e.link.Children(ctx, parent)
+				listed, err = e.link.List(ctx, parent)
 			}
 			return err
 		})
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			yield(driver.Info{}, err)
 		}
-		for _, name := range names {
+		for _, name := range listed.Names {
 			if key, ok := keyOf(name); ok {
 				keys = append(keys, key)
 			}

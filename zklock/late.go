@@ -36,10 +36,6 @@ type lateCreations struct {
 	looking bool
 }
 
-func newLateCreations(e *engine) *lateCreations {
-	return &lateCreations{engine: e, wake: make(chan struct{}, 1)}
-}
-
 // remove deletes, in the background, the node of a creation with a guid, now and when the server carries out the creation.
 func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
 	defer l.reopened()
@@ -112,7 +108,7 @@ func (l *lateCreations) found(one lateCreation, path string) {
 // look lists some parents, several at a time, and deletes what has come there. The sync makes the lists show what was created before.
 func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCreation) {
 	link := l.engine.link
-	if !link.IsOpen() || link.Sync(ctx, "/") != nil {
+	if link.Wire() == nil || link.Sync(ctx, "/") != nil {
 		return // the next connection looks
 	}
 	const most = 16
@@ -122,11 +118,11 @@ func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCrea
 		slots <- struct{}{}
 		lists.Go(func() {
 			defer func() { <-slots }()
-			names, err := link.Children(ctx, parent)
-			if err != nil && ctx.Err() == nil && link.IsOpen() && !errors.Is(err, zk.ErrNoNode) {
+			l0, err := link.List(ctx, parent)
+			if err != nil && ctx.Err() == nil && link.Wire() != nil && !errors.Is(err, zk.ErrNoNode) {
 				l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
 			}
-			for _, name := range names {
+			for _, name := range l0.Names {
 				for _, one := range some {
 					if strings.Contains(name, one.guid) {
 						l.found(one, parent+"/"+name)

@@ -3,11 +3,9 @@ package zklock
 import (
 	"bytes"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -136,35 +134,21 @@ func (e *engine) fits(req *driver.Request, ahead []entry) error {
 	return nil
 }
 
-// newGUID returns a random UUID (RFC 9562, version 4), as it stands in names of this form, of which front replaces the first digits,
-// and back the last: see contender.newGUID.
-func (f *form) newGUID(front, back string) string {
+// newGUID returns a random UUID (RFC 9562, version 4), as it stands in names of this form. A bound above 0 takes the place of some
+// digits: see bound.go.
+func (f *form) newGUID(bound int64) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	h := hex.EncodeToString(b[:])
-	h = front + h[len(front):len(h)-len(back)] + back
+	if bound > 0 {
+		h = fmt.Sprintf("%0*x", boundLen, bound) + h[boundLen:len(h)-len(boundMark)] + boundMark
+	}
 	if !f.dashed {
 		return h
 	}
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-}
-
-// markLen is the length of a mark, which in both forms of guids is of one piece.
-const markLen = 12
-
-func markOf(owner string) string {
-	sum := sha256.Sum256([]byte(owner))
-	return hex.EncodeToString(sum[:])[:markLen]
-}
-
-// marked reports whether a node's name has the mark of an owner name.
-func marked(name, owner string) bool { return strings.Contains(name, markOf(owner)) }
-
-// markedBySelf reports whether a name with a mark is of this client.
-func (e *engine) markedBySelf(name string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(name, "_c_"), e.mark)
 }
 
 // encodeData makes a node's data: the owner, then NUL and the user's data if there is any. kazoo shows it as the contender's identifier.

@@ -91,8 +91,8 @@ func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.
 		if !errors.Is(err, errStartOver) && !errors.Is(err, zk.ErrNoNode) {
 			return nil, info, err
 		}
-		if l.Watches[parent] != nil {
-			e.doubts.leaveUntold(ctx, parent) // its list does not fit the reads after it
+		if e.link.Watching(l.Watches[parent]) {
+			e.doubts.leave(e.link.Wire(), parent) // it has sent no event of what the list shows
 		}
 	}
 }
@@ -158,23 +158,20 @@ func (e *engine) watched(ctx context.Context, l *zkconn.Lookout, path string, ki
 	}
 }
 
-// awaitChange waits until one of the watches has fired, or the connection is lost. From time to time it asks the leader about the
-// watched nodes: see doubts. Many observers may begin at the same moment, so they ask late, and at random moments.
+// awaitChange waits until it is time to look again: when a watch has fired, or the connection is lost. After a long time it also asks the
+// leader about the watched nodes: see doubts. Many observers may begin at the same moment, so they ask late, and at random moments.
 func (e *engine) awaitChange(ctx context.Context, l *zkconn.Lookout, lost <-chan struct{}) error {
 	defer l.End()
-	for {
-		longest := e.link.Times().MaxDoubt
-		select {
-		case <-l.Fired:
-			return nil
-		case <-lost:
-			return nil
-		case <-time.After(longest/2 + rand.N(longest/2)):
-			for path := range l.Watches {
-				e.doubts.ask(path)
-			}
-		case <-ctx.Done():
-			return driver.ContextError(ctx)
+	longest := e.link.Times().MaxDoubt
+	select {
+	case <-l.Fired:
+	case <-lost:
+	case <-time.After(longest/2 + rand.N(longest/2)):
+		for path := range l.Watches {
+			e.doubts.ask(path)
 		}
+	case <-ctx.Done():
+		return driver.ContextError(ctx)
 	}
+	return nil
 }

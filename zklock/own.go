@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,25 +16,24 @@ import (
 // ownNode is the watch on a node of this client, of a contender or a hold. It checks that this client created the node, and
 // reports the node's deletion.
 //
-// It acts on events at once and in their order, so no contender is granted the lock after the event that its node is gone. There
-// is one exception: if the node was written to before, the end of a hold waits for a list of the queue. See whyMissing.
+// It acts on events at once and in their order, so no contender is granted the lock after the event that its node is gone.
 type ownNode struct {
 	engine *engine
 	sess   *zkconn.Session
 	path   string
-	owner  string
 	known  chan struct{} // closed when the node has been read and czxid is known
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
-	mu     strict.Mutex[strict.OwnNode]
-	czxid  int64 // 0: not known yet
-	cause  error
-	lost   func(error)              // set when the contender has become a hold
-	asked  func()                   // the same
-	wanted bool                     // another client asks for the lock
-	timer  interface{ Stop() bool } // of the first read
-	watch  *zkconn.Watch            // nil before the first read
-	off    bool                     // the client is deleting the node itself
+	mu      strict.Mutex[strict.OwnNode]
+	czxid   int64 // 0: not known yet
+	cause   error
+	lost    func(error)              // set when the contender has become a hold
+	asked   func()                   // the same
+	wanted  bool                     // another client asks for the lock
+	written bool                     // an event has told that the node was written to, and the node has not been read since
+	timer   interface{ Stop() bool } // of the first read
+	watch   *zkconn.Watch            // nil before the first read
+	off     bool                     // the client is deleting the node itself
 }
 
 // watchDelay postpones the read of the own node when that was the first in line at once. A server that serves only locks would
@@ -45,9 +43,9 @@ const watchDelay = 5 * time.Millisecond
 
 // newOwnNode makes an ownNode, which begin or watchLater must then begin to watch. czxid is 0 if it is not
 // known: then the contender waits for the read of the node.
-func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
+func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64) *ownNode {
 	return &ownNode{
-		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
+		engine: e, sess: sess, path: path, czxid: czxid,
 		known: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
@@ -56,22 +54,16 @@ func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owne
 func (o *ownNode) watchLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.timer = o.engine.host.AfterFunc(watchDelay, o.begin)
+	o.timer = o.engine.host.AfterFunc(watchDelay, func() { o.begin() })
 }
 
 // begin begins to watch, or does so again.
-func (o *ownNode) begin() {
+func (o *ownNode) begin() *zkconn.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
 		o.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
 	}
-}
-
-// watching returns the present watch, or nil.
-func (o *ownNode) watching() *zkconn.Watch {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	return o.watch
 }
 
@@ -88,17 +80,21 @@ func (o *ownNode) knownCzxid() int64 {
 // doubt reports whether the node may be gone without an event: it was written to and not read since, or it is not watched on the
 // present connection. A node that is not watched at all yet was there a moment ago: see watchLater.
 func (o *ownNode) doubt() bool {
-	w := o.watching()
+	o.mu.Lock()
+	w := o.watch
+	o.mu.Unlock()
 	return w != nil && !o.engine.link.Watching(w)
 }
 
 // settle waits until it is known whether the node is watched: by then an event has reported its deletion, or will do so before
 // anything that happens later.
 func (o *ownNode) settle(ctx context.Context) {
-	if o.watching() == nil {
-		o.begin() // it was first in line a moment ago, and is not any more
+	o.mu.Lock()
+	w := o.watch
+	o.mu.Unlock()
+	if w == nil {
+		w = o.begin() // it was first in line a moment ago, and is not any more
 	}
-	w := o.watching()
 	select {
 	case <-o.known:
 	case <-o.gone:
@@ -107,26 +103,18 @@ func (o *ownNode) settle(ctx context.Context) {
 	}
 }
 
-// Read implements [zkconn.Owner]. The node must have been created by this session, by the request that
-// succeeded.
-func (o *ownNode) Read(w *zkconn.Watch) {
-	if w.Err == nil {
-		o.identify(w.Node)
-	}
-}
-
-// identify compares the node, as it is at the server, with what it is meant to be.
-func (o *ownNode) identify(node zkconn.Znode) {
+// Read implements [zkconn.Owner]. The node must have been created by this session, by the request that succeeded.
+func (o *ownNode) Read(node zkconn.Znode) {
 	o.mu.Lock()
 	replaced := o.czxid != 0 && node.Stat.Czxid != o.czxid
-	o.czxid = node.Stat.Czxid
+	o.czxid, o.written = node.Stat.Czxid, false
 	o.mu.Unlock()
 	switch {
 	case node.Stat.EphemeralOwner != o.sess.ID:
 		o.finish(driver.ErrSessionExpired)
 	case replaced:
 		o.finish(driver.ErrBroken)
-	case wished(node.Data, o.owner):
+	case isWish(node.Data):
 		o.wish()
 	}
 	// Only now: a contender that waits for this must find the cause of a mismatch.
@@ -143,15 +131,16 @@ func (o *ownNode) identify(node zkconn.Znode) {
 func (o *ownNode) Fired(why zk.EventType, err error) {
 	ctx, link := o.engine.tasks.Context(), o.engine.link
 	switch {
-	case why == zk.EventNodeDeleted && err != nil: // the first read found no node
-		o.finish(o.whyMissing(ctx))
 	case why == zk.EventNodeDeleted:
-		o.finish(driver.ErrBroken)
+		o.finish(o.whyMissing())
 	case why == zk.EventNodeDataChanged:
 		// A client that reclaims the node writes to it in the transaction that deletes it, so the next read finds no node.
 		// Otherwise another client asks for the lock. Until that is known, the contender is granted nothing: see prove.
+		o.mu.Lock()
+		o.written = true
+		o.mu.Unlock()
 		o.begin()
-	case !link.InSession(o.sess):
+	case link.Session() != o.sess:
 		o.finish(driver.ErrSessionExpired)
 	case ctx.Err() == nil:
 		o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
@@ -164,20 +153,14 @@ func (o *ownNode) Fired(why zk.EventType, err error) {
 	}
 }
 
-// whyMissing returns why a node that was not found in a read is gone. A contender that reclaims it has a mark in its name and stands
-// behind it in the queue. If it has left the queue by now, or the queue cannot be listed on this connection, the cause is ErrBroken.
-func (o *ownNode) whyMissing(ctx context.Context) error {
-	link := o.engine.link
-	names, err := link.Children(ctx, dir(o.path))
-	own, _ := parseEntry(base(o.path))
-	reclaims := func(name string) bool {
-		x, _ := parseEntry(name)
-		return x.seq >= own.seq && marked(name, o.owner) && !o.engine.markedBySelf(name)
-	}
+// whyMissing returns why a node is gone. A node that was written to, and was not read since, was most likely reclaimed.
+func (o *ownNode) whyMissing() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
-	case zkconn.SessionOver(err), !link.InSession(o.sess): // it has gone with its session
+	case o.engine.link.Session() != o.sess: // it has gone with its session
 		return driver.ErrSessionExpired
-	case slices.ContainsFunc(names, reclaims):
+	case o.written:
 		return driver.ErrReclaimed
 	}
 	return driver.ErrBroken

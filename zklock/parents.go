@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	slashpath "path"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -20,11 +21,11 @@ import (
 // createParents creates the znode of a lock, and the znodes above it that are missing, but not the chroot. It tries the lowest first.
 func (e *engine) createParents(ctx context.Context, path string) error {
 	err := e.createParent(ctx, path)
-	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
-		return zkconn.NoChroot(dir(path))
+	if errors.Is(err, zk.ErrNoNode) && slashpath.Dir(path) == e.paths.chroot {
+		return zkconn.NoChroot(slashpath.Dir(path))
 	}
-	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
-		if err := e.createParents(ctx, dir(path)); err != nil {
+	if errors.Is(err, zk.ErrNoNode) && slashpath.Dir(path) != "/" {
+		if err := e.createParents(ctx, slashpath.Dir(path)); err != nil {
 			return err
 		}
 		err = e.createParent(ctx, path)
@@ -58,8 +59,8 @@ func (e *engine) createParent(ctx context.Context, path string) error {
 func (e *engine) countChild(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n, ok := e.made[dir(path)]; ok {
-		e.made[dir(path)] = n + 1
+	if n, ok := e.made[slashpath.Dir(path)]; ok {
+		e.made[slashpath.Dir(path)] = n + 1
 	}
 }
 
@@ -68,7 +69,7 @@ func (e *engine) countChild(path string) {
 func (e *engine) lowestMade(path string) (lowest string, children int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for ; path != "/"; path = dir(path) {
+	for ; path != "/"; path = slashpath.Dir(path) {
 		if n, ok := e.made[path]; ok {
 			return path, n
 		}
@@ -91,7 +92,7 @@ func (e *engine) keepParents(path string) {
 
 // tidy deletes, in the background, those of path and the znodes above it that this client has created and that are empty.
 func (e *engine) tidy(path string) {
-	if path, _ = e.lowestMade(path); path == "" || !e.link.IsOpen() { // if it is not open, see reopened
+	if path, _ = e.lowestMade(path); path == "" || e.link.Wire() == nil { // if it is not open, see reopened
 		return
 	}
 	e.tasks.Go(func(ctx context.Context) {

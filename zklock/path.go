@@ -102,9 +102,3 @@ func checkPath(field, path string) error {
 func within(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
 }
-
-// dir returns the parent of a path; "/" for a top-level one.
-func dir(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
-
-// base returns the last element of a path.
-func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	slashpath "path"
 	"slices"
 	"strings"
 	"time"
@@ -36,14 +37,15 @@ type contender struct {
 	czxid   int64    // of the node; 0: to be read
 	own     *ownNode // watches the node, once the contender has found it in the queue
 
-	bound     int64        // of the node that a try is about to create; 0 for none
-	overtaken bool         // the last node of a try was void, and no node blocked it
-	seen      error        // matches driver.ErrHeld: what the call has waited for, or would be refused over
-	reclaimed bool         // the nodes of the previous incarnation are deleted
-	listed    int64        // the Pzxid of the parent in the last list
-	followed  bool         // the last list had nodes behind this contender's
-	announced announcement // the last write that made the contender list the queue again
-	hangUps   hangUps      // of creations
+	bound     int64         // of the node that a try is about to create; 0 for none
+	overtaken bool          // the last node of a try was void, and no node blocked it
+	seen      error         // matches driver.ErrHeld: what the call has waited for, or would be refused over
+	reclaimed bool          // the nodes of the previous incarnation are deleted
+	listed    int64         // the Pzxid of the parent in the last list
+	followed  bool          // the last list had nodes behind this contender's
+	announced announcement  // the last write that made the contender list the queue again
+	hangUps   hangUps       // of creations
+	patience  time.Duration // until the contender asks the leader about the nodes before its own; it doubles
 }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }
@@ -79,7 +81,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (grant driver
 			granted = true
 			e.keepParents(c.parent)
 			return grant, nil
-		case c.seen != nil && ctx.Err() != nil && errors.Is(err, driver.ErrDisconnected) && e.link.IsOpen(): // there is no outage
+		case c.seen != nil && ctx.Err() != nil && errors.Is(err, driver.ErrDisconnected) && e.link.Wire() != nil: // there is no outage
 			return grant, c.seen
 		default:
 			return grant, err
@@ -142,11 +144,11 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 	}
 	i := slices.IndexFunc(line, func(x entry) bool { return x.name == c.node })
 	if i < 0 {
-		return nil, c.vanished(ctx)
+		return nil, c.vanished()
 	}
 	c.listed, c.followed = l.Stat.Pzxid, len(l.Names) > i+1
 	if c.own == nil {
-		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid, c.req.Owner)
+		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid)
 		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
 			c.own.begin()
 		} else {
@@ -188,16 +190,17 @@ func (c *contender) join(ctx context.Context) (zkconn.Listing, error) {
 
 // create makes one try to create the node, and returns the list that the server made right after the creation. The list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
-	c.guid = c.newGUID()
-	began, path := time.Now(), c.parent+"/"+c.engine.opts.Names.form().prefix(c.guid, c.req.Mode)
-	creation := c.engine.link.Create(c.sess, zkconn.NewNode{Path: path, Data: c.data})
+	form := c.engine.opts.Names.form()
+	c.guid = form.newGUID(c.bound)
+	began, path := time.Now(), c.parent+"/"+form.prefix(c.guid, c.req.Mode)
+	creation := c.engine.link.Create(c.sess, path, c.data)
 	var outcome zkconn.Outcome
 	select {
-	case outcome = <-creation.Done():
+	case outcome = <-creation.Done:
 	case <-ctx.Done():
 		orphan := *c
 		c.forget()
-		creation.Abandon(func(outcome zkconn.Outcome) {
+		c.engine.link.Abandon(creation, func(outcome zkconn.Outcome) {
 			_ = orphan.created(path, outcome)
 			orphan.letGo()
 			orphan.engine.tidy(orphan.parent)
@@ -226,7 +229,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 func (c *contender) created(path string, outcome zkconn.Outcome) error {
 	err := zkconn.StepError("create", path, outcome.Err)
 	if err == nil {
-		c.node, c.czxid, c.hangUps = base(outcome.Path), outcome.Czxid, 0
+		c.node, c.czxid, c.hangUps = slashpath.Base(outcome.Path), outcome.Czxid, 0
 		c.engine.countChild(c.path())
 	}
 	c.unknown = zkconn.UnknownOutcome(err)
@@ -237,19 +240,17 @@ func (c *contender) created(path string, outcome zkconn.Outcome) error {
 func (c *contender) standing(ctx context.Context) error {
 	err := c.engine.link.Check(ctx, c.path())
 	if errors.Is(err, zk.ErrNoNode) {
-		return c.vanished(ctx)
+		return c.vanished()
 	}
 	return err
 }
 
 // vanished is called when a list does not show the contender's node, or the quorum does not have it. A program has deleted the node, or
 // its parent, or the server shows an old list.
-func (c *contender) vanished(ctx context.Context) error {
+func (c *contender) vanished() error {
 	defer c.letGo()
-	if c.own != nil {
-		if err := c.own.whyMissing(ctx); errors.Is(err, driver.ErrReclaimed) {
-			return err
-		}
+	if c.own != nil && errors.Is(c.own.whyMissing(), driver.ErrReclaimed) {
+		return driver.ErrReclaimed
 	}
 	return errStartOver
 }
@@ -315,7 +316,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		}
 		c.czxid = c.own.knownCzxid()
 	}
-	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
+	if c.czxid == 0 || c.engine.link.Session() != c.sess {
 		return driver.Grant{}, errStartOver
 	}
 	h := &hold{
@@ -373,18 +374,4 @@ func (c *contender) forget() {
 		c.own.stop()
 	}
 	c.unknown, c.node, c.czxid, c.own = false, "", 0, nil
-}
-
-// newGUID returns a guid for one creation. The guid of a client that reclaims under an owner name begins with a mark of the client, and
-// ends with a mark of the owner name: other clients of that name find the node by its name, whatever its data. For that of a try,
-// see bound.go.
-func (c *contender) newGUID() string {
-	f := c.engine.opts.Names.form()
-	switch {
-	case c.req.Reclaim:
-		return f.newGUID(c.engine.mark, markOf(c.req.Owner))
-	case c.bound > 0:
-		return f.newGUID(boundText(c.bound), boundMark)
-	}
-	return f.newGUID("", "")
 }

@@ -20,9 +20,6 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 	for _, x := range slices.Backward(ahead) { // forward, each deletion could grant the lock to the next node that is to be deleted
 		node, ok := nodes[x.name]
 		owner, _ := decodeData(node.Data)
-		if (bytes.Equal(node.Data, wish) || bytes.Equal(node.Data, unlock)) && marked(x.name, c.req.Owner) {
-			owner = c.req.Owner // an ask of another program has replaced it
-		}
 		if !ok || owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
 			continue
 		}
@@ -30,7 +27,7 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) error {
 		switch err := c.engine.link.Transact(
 			ctx, "reclaim", path,
 			&zk.CheckVersionRequest{Path: c.path(), Version: -1},
-			&zk.SetDataRequest{Path: path, Data: bytes.Clone(node.Data), Version: -1}, // tells the cause: see ownNode.whyMissing
+			&zk.SetDataRequest{Path: path, Data: bytes.Clone(node.Data), Version: -1}, // tells the cause: see ownNode.Fired
 			&zk.DeleteRequest{Path: path, Version: -1},
 		); {
 		case err == nil:

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	slashpath "path"
 
 	"github.com/go-zookeeper/zk"
 
@@ -35,7 +36,7 @@ func (e *engine) remove(
 	})
 	switch {
 	case err == nil:
-		e.tidy(dir(path))
+		e.tidy(slashpath.Dir(path))
 	case ctx.Err() == nil:
 		e.removeLater(sess, path)
 	}

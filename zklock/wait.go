@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -95,8 +96,9 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 		w.watches.Watch(w.last, zkconn.WatchData)
 	}
 	read := w.watches.Watches[w.last].Read
-	patience := w.sess.Times().Doubt
-	timer := time.NewTimer(patience)
+	times := w.sess.Times()
+	w.patience = max(w.patience, times.Doubt)
+	timer := time.NewTimer(w.patience)
 	defer timer.Stop()
 	for len(w.watches.Watches) > w.until {
 		var err error
@@ -108,8 +110,11 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 			err = w.lastRead()
 		case <-timer.C:
 			w.doubt()
-			patience = min(2*patience, w.sess.Times().MaxDoubt)
-			timer.Reset(patience)
+			w.patience = min(2*w.patience, times.MaxDoubt)
+			timer.Reset(w.patience)
+			if w.chain || w.queue { // of a write whose event was lost, only a list tells
+				err = errStartOver
+			}
 		case <-w.own.gone:
 			err = w.ownGone()
 		case <-ctx.Done():
@@ -129,14 +134,14 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 // fired is called when a watch has fired, or could not be set.
 func (w *wait) fired(watch *zkconn.Watch) error {
 	delete(w.watches.Watches, watch.Path)
-	switch refused := watch.Refused(); {
+	switch _, err := watch.Outcome(); {
 	case watch.Why == zk.EventNodeDeleted:
 		return nil
 	case watch.Why == zk.EventNodeDataChanged && !w.chain: // the node still exists
 		w.watches.Watch(watch.Path, zkconn.WatchData)
 		return nil
-	case refused != nil && w.engine.tasks.Context().Err() == nil:
-		return refused
+	case err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, driver.ErrDisconnected) && w.engine.tasks.Context().Err() == nil:
+		return err // the server does not let the client read the node
 	}
 	return errStartOver
 }
@@ -144,7 +149,10 @@ func (w *wait) fired(watch *zkconn.Watch) error {
 // lastRead is called when the last node, or the queue, has been read. The read shows a change between the list and the watch.
 func (w *wait) lastRead() error {
 	watch := w.watches.Watches[w.last]
-	if watch == nil || !watch.IsSet() {
+	if watch == nil {
+		return nil
+	}
+	if ended, err := watch.Outcome(); !ended || err != nil {
 		return nil
 	}
 	stat := watch.Node.Stat
@@ -174,7 +182,11 @@ func (w *wait) doubt() {
 
 // expired returns the error of a wait that lasted until ctx ended. It names the holder if only one node is before the contender's.
 func (w *wait) expired() error {
-	if watch := w.watches.Watches[w.last]; len(w.ahead) == 1 && watch != nil && watch.IsSet() {
+	watch := w.watches.Watches[w.last]
+	if len(w.ahead) != 1 || watch == nil {
+		return driver.Held(driver.Info{Key: w.req.Key, Held: true})
+	}
+	if ended, err := watch.Outcome(); ended && err == nil {
 		info, _ := infoOf(w.req.Key, w.ahead, map[string]zkconn.Znode{w.ahead[0].name: watch.Node})
 		return driver.Held(info)
 	}

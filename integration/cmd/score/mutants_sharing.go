@@ -16,8 +16,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z39.2", "who gives up names whoever was before it as the holder", zooKeeper, change{
 		"zklock/wait.go",
-		`len(w.ahead) == 1 && watch != nil`,
-		`len(w.ahead) > 0 && watch != nil`,
+		`len(w.ahead) != 1 || watch == nil`,
+		`len(w.ahead) == 0 || watch == nil`,
 	}, nil},
 	{"Z42", "permits that go are counted though a lock is before them", zooKeeper, change{
 		"zklock/wait.go",

@@ -3,11 +3,13 @@ package zkconn
 import (
 	"context"
 	"errors"
+	slashpath "path"
 	"slices"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -23,17 +25,18 @@ const (
 	MaxGrouped = 1 << 10 // bytes of data; a creation with more goes alone, so that the server's refusal is about this one
 )
 
-// write is the creation of an ephemeral sequential znode, or the deletion of a znode.
-type write struct {
-	sess   *Session
-	path   string
-	create *NewNode // nil for a deletion
-	alone  bool     // not to be grouped
+// Write is the creation of an ephemeral sequential znode, or the deletion of a znode.
+type Write struct {
+	Done   chan Outcome // receives the outcome
+	Listed chan Listing // receives the list that was sent behind a successful creation
+
+	sess    *Session
+	path    string // of a creation: without the number
+	creates bool
+	data    []byte // of the new znode
+	alone   bool   // not to be grouped
 
 	unwanted atomic.Bool // no caller waits for the outcome; the write need not be sent
-
-	sent chan bool    // of a creation: whether it has been sent
-	done chan Outcome // of the write
 }
 
 // Outcome is the outcome of a write.
@@ -43,29 +46,38 @@ type Outcome struct {
 	Err   error
 }
 
-func newWrite(sess *Session, path string) *write {
-	return &write{sess: sess, path: path, done: make(chan Outcome, 1)}
+// Create sends a creation, if the present session is still s, and a list of the new znode's siblings right behind it: a server carries
+// out what one session sends in the order in which it was sent.
+func (l *Link) Create(s *Session, path string, data []byte) *Write {
+	w := &Write{sess: s, path: path, creates: true, data: data, alone: len(data) > MaxGrouped}
+	w.Done, w.Listed = make(chan Outcome, 1), make(chan Listing, 2) // a member of a refused transaction is sent twice
+	l.tasks.Go(func(context.Context) { l.batches.do(w) })
+	return w
 }
 
-// tell says whether the creation has been sent. Only the first call counts: a member of a refused transaction is sent twice.
-func (w *write) tell(sent bool) {
+// Abandon is for a write whose caller has given up. The write need not be sent; then is called in the background, with the outcome.
+func (l *Link) Abandon(w *Write, then func(Outcome)) {
+	w.unwanted.Store(true)
+	l.tasks.Go(func(context.Context) { then(<-w.Done) })
+}
+
+// Delete deletes a znode of session s. again says that it may have done so before.
+func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) error {
+	w := &Write{sess: s, path: path, alone: again, Done: make(chan Outcome, 1)}
+	l.tasks.Go(func(context.Context) { l.batches.do(w) })
 	select {
-	case w.sent <- sent:
-	default:
+	case o := <-w.Done:
+		return StepError("delete", path, o.Err)
+	case <-ctx.Done():
+		return StepError("delete", path, driver.ContextError(ctx))
 	}
 }
 
-func (w *write) finish(o Outcome) {
-	w.tell(false)
-	if w.create != nil && errors.Is(o.Err, zk.ErrNodeExists) {
+func (w *Write) finish(o Outcome) {
+	if w.creates && errors.Is(o.Err, zk.ErrNodeExists) {
 		o.Err = errCreatedBefore
 	}
-	w.done <- o
-}
-
-// createsBeside reports whether both writes create a znode with the same parent.
-func (w *write) createsBeside(x *write) bool {
-	return w.create != nil && x.create != nil && dir(w.path) == dir(x.path)
+	w.Done <- o
 }
 
 // batches groups the writes of a client.
@@ -74,14 +86,15 @@ type batches struct {
 
 	mu      strict.Mutex[strict.Batches]
 	flights int // transactions in flight
-	waiting []*write
+	waiting []*Write
 }
 
 // do carries out a write, or queues it for the next flight that ends. Then it carries out what has gathered.
-func (b *batches) do(w *write) {
+func (b *batches) do(w *Write) {
+	beside := func(x *Write) bool { return w.creates && x.creates && slashpath.Dir(w.path) == slashpath.Dir(x.path) }
 	b.mu.Lock()
 	switch {
-	case w.alone, w.create != nil && len(w.create.Data) > MaxGrouped, slices.ContainsFunc(b.waiting, w.createsBeside):
+	case w.alone, slices.ContainsFunc(b.waiting, beside):
 		b.mu.Unlock()
 		b.single(w)
 		return
@@ -92,16 +105,16 @@ func (b *batches) do(w *write) {
 	}
 	b.flights++
 	b.mu.Unlock()
-	for group := []*write{w}; len(group) > 0; group = b.next() {
+	for group := []*Write{w}; len(group) > 0; group = b.next() {
 		b.send(group)
 	}
 }
 
 // next returns the writes of one session that replace a flight which has ended.
-func (b *batches) next() (group []*write) {
+func (b *batches) next() (group []*Write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting = slices.DeleteFunc(b.waiting, func(w *write) bool {
+	b.waiting = slices.DeleteFunc(b.waiting, func(w *Write) bool {
 		if w.unwanted.Load() {
 			w.finish(Outcome{Err: zk.ErrNoServer})
 			return true
@@ -119,24 +132,25 @@ func (b *batches) next() (group []*write) {
 }
 
 // single carries out one write as it is.
-func (b *batches) single(w *write) {
-	l := b.link
-	conn := l.usableIn(w.sess)
+func (b *batches) single(w *Write) {
+	var o Outcome
+	conn := b.link.usableIn(w.sess)
 	switch {
 	case conn == nil:
-		w.finish(Outcome{Err: zk.ErrNoServer})
-	case w.create == nil:
-		w.finish(Outcome{Err: conn.Delete(w.path, -1)})
+		o.Err = zk.ErrNoServer
+	case w.creates:
+		o.Czxid = b.link.creating(conn, []*Write{w}, func() {
+			o.Path, o.Err = conn.Create(w.path, w.data, zk.FlagEphemeral|zk.FlagSequence, b.link.config.ACL)
+		})
 	default:
-		l.expectCreated(w.path, func() { w.tell(true) })
-		path, err := conn.Create(w.path, w.create.Data, newNodeFlags, l.config.ACL)
-		w.finish(Outcome{Path: path, Czxid: l.takeCreated(w.path), Err: err})
+		o.Err = conn.Delete(w.path, -1)
 	}
+	w.finish(o)
 }
 
 // send carries out several writes of one session as one transaction.
-func (b *batches) send(group []*write) {
-	l, conn := b.link, b.link.usableIn(group[0].sess)
+func (b *batches) send(group []*Write) {
+	conn := b.link.usableIn(group[0].sess)
 	if len(group) == 1 || conn == nil {
 		for _, w := range group {
 			b.single(w)
@@ -144,23 +158,26 @@ func (b *batches) send(group []*write) {
 		return
 	}
 	// Creations first: the wire knows a transaction by the path that its first member creates.
-	creations := slices.DeleteFunc(slices.Clone(group), func(w *write) bool { return w.create == nil })
-	group = append(creations, slices.DeleteFunc(group, func(w *write) bool { return w.create != nil })...)
+	slices.SortStableFunc(group, func(x, y *Write) int {
+		switch {
+		case x.creates == y.creates:
+			return 0
+		case x.creates:
+			return -1
+		}
+		return 1
+	})
 	ops := make([]any, len(group))
 	for i, w := range group {
-		if w.create != nil {
-			ops[i] = l.creation(w.create)
+		if w.creates {
+			ops[i] = &zk.CreateRequest{Path: w.path, Data: w.data, Acl: b.link.config.ACL, Flags: zk.FlagEphemeral | zk.FlagSequence}
 		} else {
 			ops[i] = &zk.DeleteRequest{Path: w.path, Version: -1}
 		}
 	}
-	l.expectCreated(group[0].path, func() {
-		for _, w := range creations {
-			w.tell(true)
-		}
-	})
-	replies, err := conn.Multi(ops...)
-	czxid, refused := l.takeCreated(group[0].path), -1
+	var replies []zk.MultiResponse
+	var err error
+	czxid, refused := b.link.creating(conn, group, func() { replies, err = conn.Multi(ops...) }), -1
 	switch {
 	case len(replies) == len(group):
 		refused = slices.IndexFunc(replies, func(r zk.MultiResponse) bool { return r.Error != nil })
@@ -175,14 +192,34 @@ func (b *batches) send(group []*write) {
 			w.finish(Outcome{Err: err})
 		case i == refused:
 			w.finish(Outcome{Err: replies[i].Error})
-		case !l.tasks.Go(func(context.Context) { b.single(w) }):
+		case !b.link.tasks.Go(func(context.Context) { b.single(w) }):
 			w.finish(Outcome{Err: zk.ErrNoServer})
 		}
 	}
 }
 
-const newNodeFlags = zk.FlagEphemeral | zk.FlagSequence
+// creation is a request under way that creates znodes.
+type creation struct {
+	sent  func() // called by the goroutine that has sent the request
+	czxid int64  // of the znodes: the zxid of the reply; guarded by the link's mutex
+}
 
-func (l *Link) creation(n *NewNode) *zk.CreateRequest {
-	return &zk.CreateRequest{Path: n.Path, Data: n.Data, Acl: l.config.ACL, Flags: newNodeFlags}
+// creating calls send, which sends some writes as one request, and returns the czxid of the znodes that it creates. Each creation is
+// followed by a list.
+func (l *Link) creating(conn *zk.Conn, writes []*Write, send func()) (czxid int64) {
+	path, c := writes[0].path, &creation{sent: func() {
+		for _, w := range writes {
+			if w.creates {
+				l.tasks.Go(func(context.Context) { w.Listed <- list(conn, slashpath.Dir(w.path)) })
+			}
+		}
+	}}
+	l.mu.Lock()
+	l.creations[path] = c
+	l.mu.Unlock()
+	send()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.creations, path)
+	return c.czxid
 }

@@ -48,12 +48,6 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 	}
 }
 
-// Unconnected says why no calls can be made; nil if they can.
-func (l *Link) Unconnected(ctx context.Context) error {
-	_, err := l.ready(ctx, func(_ context.Context, err error, _ <-chan struct{}) error { return err })
-	return err
-}
-
 // retryFunc is the type of driver.Request.Retry.
 type retryFunc = func(ctx context.Context, err error, wake <-chan struct{}) error
 
@@ -81,22 +75,17 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 			backoff.Sleep(ctx, backoff.Jittered(pause), nil)
 			pause = min(2*pause, s.Times().Redial)
 		default:
-			if err := again(ctx, err, l.reopening()); err != nil {
+			l.mu.Lock()
+			gate := l.gate
+			if l.isOpen {
+				gate = nil
+			}
+			l.mu.Unlock()
+			if err := again(ctx, err, gate); err != nil {
 				return err
 			}
 		}
 	}
-}
-
-// reopening returns a channel that closes when calls may be made again; nil if they may be
-// made now.
-func (l *Link) reopening() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isOpen {
-		return nil
-	}
-	return l.gate
 }
 
 // call runs f on the present connection. f may block in go-zookeeper until the connection ends. call returns ctx's error as soon as
@@ -125,10 +114,4 @@ func call[T any](ctx context.Context, l *Link, step, path string, f func(conn *z
 		var zero T
 		return zero, StepError(step, path, driver.ContextError(ctx))
 	}
-}
-
-// do is call for an f that returns nothing else.
-func (l *Link) do(ctx context.Context, step, path string, f func(conn *zk.Conn) error) error {
-	_, err := call(ctx, l, step, path, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, f(conn) })
-	return err
 }

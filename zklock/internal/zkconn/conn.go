@@ -75,22 +75,18 @@ type Link struct {
 	unvisited int                  // servers that this round has not dialled yet
 	rounds    int                  // that have ended before the first session
 	lastErr   error                // why there is no connection
-	created   map[string]*creating // by path; see expectCreated
+	creations map[string]*creation // by the path of the first
 }
 
 // New makes a link, which dials as ctx does. The caller calls Connect next, and Close at the end.
 func New(ctx context.Context, host driver.Host, config Config) *Link {
 	l := &Link{
-		host:    host,
-		config:  config,
-		tasks:   task.NewGroup(),
-		gate:    make(chan struct{}),
-		created: make(map[string]*creating),
-		auth:    config.Auth,
+		host: host, config: config, tasks: task.NewGroup(), gate: make(chan struct{}),
+		creations: make(map[string]*creation), auth: config.Auth,
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
-	l.watches = newWatches(l)
+	l.watches = &watches{link: l, byPath: make(map[watchKey]*Watch)}
 	l.batches = &batches{link: l}
 	return l
 }
@@ -109,11 +105,8 @@ func (l *Link) Session() *Session {
 	return l.session
 }
 
-// InSession reports whether s is the present session.
-func (l *Link) InSession(s *Session) bool { return l.Session() == s }
-
-// Usable returns the connection if calls can be made on it; nil otherwise.
-func (l *Link) Usable() *Wire {
+// Wire returns the connection if calls can be made on it; nil otherwise.
+func (l *Link) Wire() *Wire {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.isOpen {
@@ -121,9 +114,6 @@ func (l *Link) Usable() *Wire {
 	}
 	return l.wire
 }
-
-// IsOpen reports whether calls can be made.
-func (l *Link) IsOpen() bool { return l.Usable() != nil }
 
 // usableIn returns the zk.Conn if calls can be made in session s; nil otherwise.
 func (l *Link) usableIn(s *Session) *zk.Conn {
@@ -133,13 +123,6 @@ func (l *Link) usableIn(s *Session) *zk.Conn {
 		return nil
 	}
 	return l.conn
-}
-
-// Wire returns the newest connection; nil if that is lost.
-func (l *Link) Wire() *Wire {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.wire
 }
 
 // Lost returns a channel that closes when the present connection is lost. The channel is closed if there is no connection.
@@ -159,17 +142,13 @@ func (l *Link) Times() *zktimes.Times {
 	return l.times
 }
 
-// Leave closes connection w, so that the link dials the next server.
-func (l *Link) Leave(w *Wire) {
-	if w != nil {
-		_ = w.Close()
-	}
-}
-
 // Close ends the connection, and returns when all goroutines have ended.
 func (l *Link) Close() {
 	l.close(driver.ErrClosed)
-	l.Leave(l.Wire())
+	l.mu.Lock()
+	w := l.wire
+	l.mu.Unlock()
+	_ = w.Close()
 	l.running.Wait()
 	l.tasks.Close(context.Background())
 }

@@ -5,8 +5,6 @@ import (
 	"net"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // closing is a connection that notes whether calls could still be made when it was closed.
@@ -16,7 +14,7 @@ type closing struct {
 	open bool
 }
 
-func (c *closing) Close() error { c.open = c.link.IsOpen(); return nil }
+func (c *closing) Close() error { c.open = c.link.Wire() != nil; return nil }
 
 // TestLose_CallsWaitFirst: no request fails with its connection while the client still reports that it is connected.
 func TestLose_CallsWaitFirst(t *testing.T) {
@@ -48,7 +46,7 @@ func TestReadErrorEndsWrites(t *testing.T) {
 	w := newestWire(l, ours, time.Millisecond)
 	written := make(chan error, 1)
 	go func() {
-		_, err := w.Write(zktest.ConnectRequest())
+		_, err := w.Write(connectRequest())
 		written <- err
 	}()
 	_ = w.SetReadDeadline(time.Now().Add(time.Millisecond))

@@ -55,12 +55,12 @@ func (l *Link) visit() {
 		return
 	}
 	if l.dialling.Err() != nil { // Close may have found no connection to end
-		l.Leave(w)
+		_ = w.Close()
 		return
 	}
 	if err := l.start(w); err != nil {
 		l.noteCause(s, err)
-		l.Leave(w)
+		_ = w.Close()
 	}
 	select {
 	case <-w.hasSession:
@@ -98,7 +98,7 @@ func (l *Link) authenticate(w *Wire) error {
 	l.mu.Lock()
 	all := l.auth
 	l.mu.Unlock()
-	limit := time.AfterFunc(l.Times().Answer, func() { w.lose(fmt.Errorf("%s: %w", w.server, errSilent)) })
+	limit := time.AfterFunc(l.Times().Answer, func() { w.lose(fmt.Errorf("%s: the server does not answer the credentials", w.server)) })
 	defer limit.Stop()
 	for _, a := range all {
 		if err := w.conn.AddAuth(a.Scheme, []byte(a.Credentials)); err != nil {
@@ -131,8 +131,14 @@ func (l *Link) keepAuth(a Auth) {
 func (l *Link) open(w *Wire) {
 	l.mu.Lock()
 	s := l.session
-	if l.wire != w || s == nil {
+	switch {
+	case l.wire != w || s == nil:
 		l.mu.Unlock()
+		return
+	case s.grown: // its locks could not be kept for long
+		l.mu.Unlock()
+		s.Lease.End(driver.ErrSessionExpired)
+		_ = l.endOn(w.alive, w)
 		return
 	}
 	l.conn, l.isOpen, l.admitted, l.lastErr = w.conn, true, true, nil
@@ -140,9 +146,6 @@ func (l *Link) open(w *Wire) {
 	l.config.Connected(true)
 	l.mu.Unlock()
 	l.config.Reopened(s)
-	if s.grown.Load() {
-		l.endGrown(w, s)
-	}
 	l.watches.renew(w)
 }
 

@@ -28,14 +28,13 @@ func (l *Link) EndSession(ctx context.Context) error {
 		return nil
 	}
 	defer l.noMore()
-	l.awaitAnswer(ctx, s)
 	var err error
 	for down := error(nil); down == nil; _, down = l.ready(ctx, nil) {
-		if w := l.Usable(); w != nil {
+		if w := l.Wire(); w != nil {
 			err = l.endOn(ctx, w)
 		}
 	}
-	if l.Ended(s) {
+	if l.Session() != s {
 		return nil
 	}
 	if err == nil {
@@ -59,27 +58,6 @@ func (l *Link) endOn(ctx context.Context, w *Wire) error {
 		case <-time.After(sendTime):
 		}
 	}
-	l.Leave(w)
-	return errors.Join(errNotEnded, ctx.Err())
-}
-
-// Ended reports whether session s is over.
-func (l *Link) Ended(s *Session) bool { return l.Session() != s }
-
-// awaitAnswer returns when a server that has a quorum has replied, the session is over, or ctx ends. A server that does not
-// reply in time is left for the next. A server that is too busy for requests still ends sessions (Request.isThrottlable).
-func (l *Link) awaitAnswer(ctx context.Context, s *Session) {
-	_ = l.Retry(ctx, nil, func(now *Session) error {
-		if now != s {
-			return nil
-		}
-		w := l.Wire()
-		limit := time.AfterFunc(s.Times().Answer, func() { l.Leave(w) })
-		defer limit.Stop()
-		err := l.Sync(ctx, "/")
-		if errors.Is(err, errBusy) {
-			return nil
-		}
-		return err
-	})
+	_ = w.Close()
+	return errors.Join(errors.New("no server has confirmed the end of the session"), ctx.Err())
 }

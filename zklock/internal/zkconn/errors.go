@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,16 +23,7 @@ var errCreatedBefore = errors.New("the server says that the znode had been creat
 // ErrSlow is why a session cannot be proven to be alive: its answers take too long for that.
 var ErrSlow = errors.New("answers are too slow for the session timeout")
 
-// errSilent is why the link leaves a server.
-var errSilent = errors.New("the server does not answer the credentials")
-
-// errNotEnded is why the end of a session is not confirmed.
-var errNotEnded = errors.New("no server has confirmed the end of the session")
-
 const codeSessionExpired = -112
-
-// NotSent reports whether a request is known not to have reached a server.
-func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 
 // UnknownOutcome reports whether a request may or may not have been carried
 // out.
@@ -41,13 +33,10 @@ func UnknownOutcome(err error) bool {
 
 // transient reports whether a request may be tried again: on a new connection, or later.
 func transient(err error) bool {
-	return NotSent(err) || UnknownOutcome(err) || SessionOver(err) || errors.Is(err, zk.ErrSessionMoved) ||
-		errors.Is(err, errBusy) || errors.Is(err, ErrSlow)
+	return UnknownOutcome(err) || slices.ContainsFunc([]error{
+		zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved, errBusy, ErrSlow,
+	}, func(e error) bool { return errors.Is(err, e) })
 }
-
-// SessionOver reports whether a server refused a request because its session
-// has ended. (One that has moved goes on, on a newer connection.)
-func SessionOver(err error) bool { return errors.Is(err, zk.ErrSessionExpired) }
 
 // StepError says what was attempted on which znode, and translates what
 // go-zookeeper says into what holdfast says.

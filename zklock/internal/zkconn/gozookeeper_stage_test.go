@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // The operations of requests that these tests make, and that the wire has no interest in.
@@ -169,7 +167,7 @@ func (a *alone) serve(conn net.Conn, number int) {
 			if a.session != nil {
 				session = a.session(number)
 			}
-			if _, err := conn.Write(zktest.ConnectResponse(int32(cmp.Or(a.timeout, 10*time.Second).Milliseconds()), session)); err != nil {
+			if _, err := conn.Write(connectResponse(int32(cmp.Or(a.timeout, 10*time.Second).Milliseconds()), session)); err != nil {
 				return
 			}
 			continue
@@ -198,7 +196,7 @@ func (a *alone) serve(conn net.Conn, number int) {
 		case op == opSync:
 			rest = []any{"/"}
 		}
-		for _, frame := range append(frames, zktest.Reply(xid, int64(100+xid), code, rest...)) {
+		for _, frame := range append(frames, reply(xid, int64(100+xid), code, rest...)) {
 			if _, err := conn.Write(frame); err != nil {
 				return
 			}

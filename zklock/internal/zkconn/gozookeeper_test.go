@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestGoZooKeeper tests what gozookeeper.go says of it.
@@ -84,7 +82,7 @@ func TestGoZooKeeper(t *testing.T) {
 				if op != opSync {
 					return nil
 				}
-				return [][]byte{zktest.Frame(int32(xidEvent), int64(-1), int32(0), deleted, int32(3), "/a")}
+				return [][]byte{frame(int32(xidEvent), int64(-1), int32(0), deleted, int32(3), "/a")}
 			}
 			a.begin(t)
 			_, _, _, err := a.GetW("/a")

@@ -39,11 +39,3 @@ func (o *Lookout) End() {
 		w.lookouts = slices.DeleteFunc(w.lookouts, func(x *Lookout) bool { return x == o })
 	}
 }
-
-// tell sends a watch that has fired. It does not block.
-func (o *Lookout) tell(w *Watch) {
-	select {
-	case o.Fired <- w:
-	default:
-	}
-}

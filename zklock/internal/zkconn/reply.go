@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/jute"
 )
 
 // The wire bounds frames before it allocates memory for them: a port that is not a ZooKeeper server's can announce any length
@@ -32,10 +33,7 @@ func (w *Wire) Read(b []byte) (n int, err error) {
 		err = w.readFrame()
 	}
 	if err != nil {
-		if !w.greeted() {
-			if hungUp(err) {
-				w.link.turnedAway()
-			}
+		if w.trust == nil {
 			err = w.link.unanswered(w.server, err)
 		}
 		w.lose(err)
@@ -66,7 +64,7 @@ func (w *Wire) readFrame() error {
 	if w.failed != nil {
 		binary.BigEndian.PutUint32(frame[16:], uint32(codeTooLong&math.MaxUint32))
 	}
-	if w.greeted() {
+	if w.trust != nil {
 		err = w.noteReply(frame[4:])
 	} else {
 		err = w.noteGreeting(frame[4:])
@@ -85,7 +83,7 @@ func (w *Wire) readLength() (int, error) {
 		return 0, err
 	}
 	size := binary.BigEndian.Uint32(b[:])
-	switch greeted := w.greeted(); {
+	switch greeted := w.trust != nil; {
 	case !greeted && (size < leastGreeting || size > mostGreeting):
 		more, _ := w.reader.Peek(min(mostShown-len(b), w.reader.Buffered()))
 		return 0, stranger(append(b[:], more...))
@@ -98,13 +96,6 @@ func (w *Wire) readLength() (int, error) {
 	return int(size), nil
 }
 
-// greeted reports whether a ZooKeeper server has answered.
-func (w *Wire) greeted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.trust != nil
-}
-
 // noteGreeting takes in the ConnectResponse.
 func (w *Wire) noteGreeting(b []byte) error {
 	timeout, id := int32(binary.BigEndian.Uint32(b[4:])), int64(binary.BigEndian.Uint64(b[8:]))
@@ -112,11 +103,14 @@ func (w *Wire) noteGreeting(b []byte) error {
 		return strangerError{fmt.Errorf("it does not speak ZooKeeper's protocol: it gives a session of %d ms", timeout)}
 	}
 	granted := w.link.config.Times(time.Duration(timeout) * time.Millisecond)
+	password := make([]byte, passwordBytes)
+	d := jute.Decoder{Rest: b[16:]}
+	copy(password, d.Bytes())
 	w.mu.Lock()
-	w.trust = newTrust(granted, w.opening)
 	opening := w.opening
 	w.mu.Unlock()
-	times, err := w.link.greeted(w, greeting{id, passwordIn(b[16:]), granted, opening})
+	w.trust = &trust{window: granted.Window, opened: opening, grain: granted.Grain}
+	times, err := w.link.greeted(w, greeting{id, password, granted, opening})
 	if err != nil {
 		return err
 	}
@@ -141,18 +135,17 @@ func (w *Wire) noteReply(b []byte) error {
 		w.link.noteCause(w.server, fmt.Errorf("%s: %w", w.server, err))
 	}
 	shows := r.shows(failed)
-	w.mu.Lock()
-	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
-	w.mu.Unlock()
-	if w.link.config.AnyAnswer {
-		renewed, ok = r.sent, shows != nothing
+	renewed := w.trust.note(exchange{r.sent, now}, shows)
+	if w.link.config.AnyAnswer && shows != nothing {
+		renewed = r.sent
 	}
-	if ok {
-		w.link.renew(w, renewed)
+	if r.op == 0 { // a ping
+		zxid = 0
 	}
-	if r.op != 0 && zxid > 0 { // not of a ping
-		w.link.saw(w, zxid)
+	if failed {
+		r.creation = nil
 	}
+	w.link.answered(w, zxid, renewed, r.creation)
 	switch {
 	case r.op == opCloseSession && (!failed || code == codeSessionExpired):
 		w.link.sessionOver(w)
@@ -162,9 +155,6 @@ func (w *Wire) noteReply(b []byte) error {
 		w.link.serves()
 	case r.auth != nil:
 		w.link.keepAuth(*r.auth)
-	}
-	if r.create != "" && !failed {
-		w.link.noteCreated(r.create, zxid)
 	}
 	return nil
 }

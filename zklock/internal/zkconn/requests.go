@@ -2,46 +2,26 @@ package zkconn
 
 import (
 	"context"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Sync makes the server catch up with the leader, without a transaction.
 func (l *Link) Sync(ctx context.Context, path string) error {
-	return l.do(ctx, "sync", path, func(conn *zk.Conn) error {
-		_, err := conn.Sync(path)
-		return err
-	})
+	_, err := call(ctx, l, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	return err
 }
 
 // Check is a write to the quorum that changes nothing and succeeds only while a
 // znode is there.
 func (l *Link) Check(ctx context.Context, path string) error {
-	_, err := l.CheckAll(ctx, []string{path})
+	return l.Transact(ctx, "check", path, &zk.CheckVersionRequest{Path: path, Version: -1})
+}
+
+// Transact carries out a transaction. step and path say, in errors, what it is for.
+func (l *Link) Transact(ctx context.Context, step, path string, ops ...any) error {
+	_, err := call(ctx, l, step, path, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
 	return err
-}
-
-// CheckAll is Check for several znodes. If it fails because of one of them, failed is the index of that one; otherwise it is 0.
-func (l *Link) CheckAll(ctx context.Context, paths []string) (failed int, err error) {
-	return call(ctx, l, "check", paths[0], func(conn *zk.Conn) (int, error) {
-		ops := make([]any, len(paths))
-		for i, path := range paths {
-			ops[i] = &zk.CheckVersionRequest{Path: path, Version: -1}
-		}
-		replies, err := conn.Multi(ops...)
-		return max(0, slices.IndexFunc(replies, func(r zk.MultiResponse) bool { return r.Error != nil })), err
-	})
-}
-
-// Children lists a znode.
-func (l *Link) Children(ctx context.Context, path string) ([]string, error) {
-	return call(ctx, l, "list", path, func(conn *zk.Conn) ([]string, error) {
-		names, _, err := conn.Children(path)
-		return names, err
-	})
 }
 
 // Znode is what a znode says of itself.
@@ -75,39 +55,19 @@ func (l *Link) Set(ctx context.Context, path string, data []byte, version int32)
 	})
 }
 
-// Transact carries out a transaction. step and path say, in errors, what it is for.
-func (l *Link) Transact(ctx context.Context, step, path string, ops ...any) error {
-	return l.do(ctx, step, path, func(conn *zk.Conn) error {
-		_, err := conn.Multi(ops...)
-		return err
-	})
-}
-
-// Delete deletes a znode of session s. again says that it may have done so before.
-func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) error {
-	w := newWrite(s, path)
-	w.alone = again
-	l.tasks.Go(func(context.Context) { l.batches.do(w) })
-	select {
-	case o := <-w.done:
-		return StepError("delete", path, o.Err)
-	case <-ctx.Done():
-		return StepError("delete", path, driver.ContextError(ctx))
-	}
-}
-
 // CreateParent creates a znode that does not end with the session. ended gets the outcome of a request that was sent, even after the
 // end of ctx.
 func (l *Link) CreateParent(ctx context.Context, path string, ended func(error)) error {
-	return l.do(ctx, "create parent", path, func(conn *zk.Conn) error {
+	_, err := call(ctx, l, "create parent", path, func(conn *zk.Conn) (string, error) {
 		create, kind := conn.CreateContainer, int32(zk.FlagContainer)
 		if l.config.PersistentParents {
 			create, kind = conn.Create, zk.FlagPersistent
 		}
-		_, err := create(path, []byte{}, kind, l.config.ParentACL) // kazoo's Semaphore fails where there is no data
+		made, err := create(path, []byte{}, kind, l.config.ParentACL) // kazoo's Semaphore fails where there is no data
 		ended(err)
-		return err
+		return made, err
 	})
+	return err
 }
 
 // Listing is the outcome of a list.

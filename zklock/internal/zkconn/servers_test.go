@@ -114,7 +114,7 @@ func TestConnect_OneName_CausePerAddress(t *testing.T) {
 			return ours, nil
 		}, names{"a": {"10.0.0.1", "10.0.0.2"}}.lookUp)
 		err := dial(ctx, t, []string{"a"}, nil)
-		for _, want := range []string{"a:2181 (10.0.0.1:2181): it is an HTTP server", "a:2181 (10.0.0.2:2181): it does not speak"} {
+		for _, want := range []string{"a:2181 (10.0.0.1:2181): it does not speak", "a:2181 (10.0.0.2:2181): it does not speak"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/jute"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
@@ -21,15 +23,10 @@ type Session struct {
 	Lease *driver.Lease
 
 	shortest atomic.Pointer[zktimes.Times]
-	grown    atomic.Bool // the timeout is too long by now for the lease to be renewed
-	password []byte      // guarded by the link's mutex
-}
 
-// NewSession makes a session that begins.
-func NewSession(id int64, lease *driver.Lease, t *zktimes.Times) *Session {
-	s := &Session{ID: id, Lease: lease}
-	s.shortest.Store(t)
-	return s
+	// Guarded by the link's mutex.
+	password []byte
+	grown    bool // the timeout has been too long for the lease to be renewed: the session is to end
 }
 
 // Times returns the times of the shortest timeout that was negotiated for this session.
@@ -60,10 +57,11 @@ func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
 	l.refusals, l.usedLast = 0, l.host.Now()
 	l.times = g.granted
 	if begins {
-		l.session = NewSession(g.session, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), g.granted)
+		l.session = &Session{ID: g.session, Lease: driver.NewLease(l.host, timeout, driver.ErrSessionExpired)}
+		l.session.shortest.Store(g.granted)
 	}
 	s := l.session
-	s.password = g.password
+	s.password, s.grown = g.password, s.grown || timeout > s.Times().Longest && !l.config.AnyAnswer
 	l.mu.Unlock()
 	if timeout < s.Times().Session {
 		s.shortest.Store(g.granted)
@@ -77,7 +75,6 @@ func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
 				"asked", l.config.SessionTimeout, "granted", timeout)
 		})
 	}
-	s.grown.Store(timeout > s.Times().Longest && !l.config.AnyAnswer)
 	if begins || l.config.AnyAnswer {
 		s.Lease.Renew(g.asked)
 	}
@@ -87,42 +84,25 @@ func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
 // errOtherSession is why the link leaves a server that gives a session which the link did not ask for, or not on this connection any more.
 var errOtherSession = errors.New("the server gives a session that was not asked for")
 
-// endGrown ends a session whose timeout has grown so much that its lease cannot be renewed, when the lease is over.
-func (l *Link) endGrown(w *Wire, s *Session) {
-	left := s.Lease.Deadline().Sub(l.host.Now().Mono)
-	l.host.AfterFunc(max(left, 0), func() {
-		l.tasks.Go(func(context.Context) {
-			if w == l.Usable() {
-				l.host.Logger().Info("the session timeout has grown: a new session begins")
-				_ = l.endOn(w.alive, w)
-			}
-		})
-	})
-}
-
-// sessionOver is called when a server says on connection w that the session is over: it has expired, or the client has ended it.
+// sessionOver is called when a server says on connection w that the session is over: it has expired, or the client has ended it. The
+// next connection begins a new session.
 func (l *Link) sessionOver(w *Wire) {
-	if s := l.forget(w); s != nil {
-		s.Lease.End(driver.ErrSessionExpired)
-		l.watches.end()
-	}
-}
-
-// forget makes the link begin a new session on its next connection, and returns the former session. Connection w must be the newest.
-func (l *Link) forget(w *Wire) *Session {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	s := l.session
 	if l.wire != w || s == nil {
-		return nil
+		l.mu.Unlock()
+		return
 	}
-	l.session, l.refusals = nil, 0
-	l.lastZxid = 0
+	l.session, l.refusals, l.lastZxid = nil, 0, 0
 	l.shutLocked()
 	if l.ending {
 		l.noMore()
 	}
-	return s
+	l.mu.Unlock()
+	s.Lease.End(driver.ErrSessionExpired)
+	for _, watch := range l.watches.all(nil) {
+		l.watches.finish(watch, zk.EventNotWatching, nil)
+	}
 }
 
 // passwordBytes is the length of a session's password.
@@ -151,39 +131,22 @@ func (l *Link) connectRequest() []byte {
 	})
 }
 
-// passwordIn returns the password at the beginning of b; zeros if there is none.
-func passwordIn(b []byte) []byte {
-	d := jute.Decoder{Rest: b}
-	password := make([]byte, passwordBytes)
-	copy(password, d.Bytes())
-	return password
-}
-
-// turnedAway notes that a server has closed a connection before a greeting.
-func (l *Link) turnedAway() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.refusals++
-}
-
-// saw notes the zxid of a reply. A reply that comes late on a former connection may belong to another history of the servers.
-func (l *Link) saw(w *Wire, zxid int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wire == w {
-		l.lastZxid = zxid
-	}
-}
-
-// renew is called when the leader is known to have heard of the session after a moment.
-func (l *Link) renew(w *Wire, at driver.Instant) {
+// answered takes in a reply on connection w: its zxid, 0 for none; the moment at which it renews the lease, zero for none; and what it
+// has created. A reply that comes late on a former connection may belong to another history of the servers.
+func (l *Link) answered(w *Wire, zxid int64, renewed driver.Instant, created *creation) {
 	l.mu.Lock()
 	s := l.session
-	if l.wire != w {
+	switch {
+	case l.wire != w:
 		s = nil
+	case zxid > 0:
+		l.lastZxid = zxid
+	}
+	if created != nil {
+		created.czxid = zxid
 	}
 	l.mu.Unlock()
-	if s != nil && !s.grown.Load() {
-		s.Lease.Renew(at)
+	if s != nil && !renewed.IsZero() {
+		s.Lease.Renew(renewed)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestAskToResume tests what the client says when it connects. Z13: as long as its session may be there, that it has seen what
@@ -14,7 +12,7 @@ func TestAskToResume(t *testing.T) {
 	const seen, id = int64(77), int64(5)
 	password := []byte("0123456789abcdef")
 	asked := func(zxid int64, timeout int32, session int64, password []byte) []byte {
-		return zktest.Frame(int32(0), zxid, timeout, session, string(password))
+		return frame(int32(0), zxid, timeout, session, string(password))
 	}
 	for name, c := range map[string]struct {
 		session  int64 // that there is
@@ -30,7 +28,8 @@ func TestAskToResume(t *testing.T) {
 	} {
 		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
 		if c.session != 0 {
-			l.session = NewSession(c.session, nil, standard(4*time.Second))
+			l.session = testSession(c.session)
+			l.session.shortest.Store(standard(4 * time.Second))
 			l.session.password = password
 		}
 		l.servers, l.refusals = make([]*server, 3), c.refusals

@@ -16,10 +16,14 @@ type strangerError struct{ error }
 
 func (e strangerError) Unwrap() error { return e.error }
 
-// unanswered notes why a server gave no session, and says more about it if it can.
+// unanswered notes why a server gave no session after a connection was made, and says more about it if it can.
 func (l *Link) unanswered(s *server, err error) error {
 	err = fmt.Errorf("%s: %w", s, explain(err))
-	l.noteCause(s, err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.cause = err; hungUp(err) {
+		l.refusals++
+	}
 	return err
 }
 
@@ -43,20 +47,12 @@ func explain(err error) error {
 // mostShown is how many bytes of a stranger's answer an error shows.
 const mostShown = 24
 
-// stranger tells from its first bytes what answers.
+// stranger shows the first bytes of what answers.
 func stranger(begins []byte) error {
-	text, _, _ := bytes.Cut(begins, []byte("\r"))
-	text, _, _ = bytes.Cut(text, []byte("\n"))
-	printable := !bytes.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) })
-	switch {
-	case bytes.HasPrefix(begins, []byte("HTTP")):
-		return strangerError{errors.New("it is an HTTP server, such as ZooKeeper's AdminServer, and not a port for ZooKeeper's clients")}
-	case (begins[0] == 0x15 || begins[0] == 0x16) && begins[1] == 3: // an alert, or a part of a handshake
-		return strangerError{errors.New("it speaks TLS, which this client was not told to use")}
-	case len(text) >= 4 && printable:
-		return strangerError{fmt.Errorf("it does not speak ZooKeeper's protocol: its answer begins with %q", text)}
+	if i := bytes.IndexFunc(begins, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) }); i >= 0 {
+		begins = begins[:i]
 	}
-	return strangerError{errors.New("it does not speak ZooKeeper's protocol")}
+	return strangerError{fmt.Errorf("it does not speak ZooKeeper's protocol, or only over TLS: its answer begins with %q", begins)}
 }
 
 func hungUp(err error) bool {

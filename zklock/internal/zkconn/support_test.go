@@ -3,16 +3,19 @@ package zkconn
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
-	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // patience bounds steps that take far less.
@@ -30,10 +33,10 @@ const standardSession = 10 * time.Second
 func standard(session time.Duration) *zktimes.Times { return zktimes.Of(session, 0, 0, 0) }
 
 // testLink is a link without servers, on a clock that stands still.
-func testLink(t testing.TB, config Config) (*Link, *zktest.StillClock) {
+func testLink(t testing.TB, config Config) (*Link, *stillClock) {
 	t.Helper()
-	clock := zktest.NewStillClock()
-	return New(context.Background(), zktest.Host(t, clock), complete(config)), clock
+	clock := newStillClock()
+	return New(context.Background(), testHost(t, clock), complete(config)), clock
 }
 
 // complete fills in what a user of a link says.
@@ -53,7 +56,7 @@ func complete(config Config) Config {
 
 // newestWire makes the newest connection of a link.
 func newestWire(l *Link, conn net.Conn, first time.Duration) *Wire {
-	l.lost(l.Wire(), net.ErrClosed)
+	l.lost(l.wire, net.ErrClosed)
 	w := newWire(conn, l, theServer, first)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,18 +100,6 @@ func (s *scripted) Close() error { return nil }
 
 func (s *scripted) feed(b []byte) { s.in = b }
 
-// connected is a link that has a session of a server.
-func connected(t testing.TB, server *zktest.NodeServer) *Link {
-	t.Helper()
-	ctx := network.With(t.Context(), server.Dial)
-	l := New(ctx, zktest.Host(t, zktest.NewStillClock()), complete(Config{}))
-	if err := l.Connect(ctx, []string{"in memory"}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	return l
-}
-
 // testTasks are those of a link, until the test ends.
 func testTasks(t *testing.T) *task.Group {
 	g := task.NewGroup()
@@ -121,4 +112,96 @@ func testTasks(t *testing.T) *task.Group {
 }
 
 // testSession is a session with the default timeout.
-func testSession(id int64) *Session { return NewSession(id, nil, standard(standardSession)) }
+func testSession(id int64) *Session {
+	s := &Session{ID: id}
+	s.shortest.Store(standard(standardSession))
+	return s
+}
+
+// frame encodes its parts (int32, int64, string, []byte) with their length in front.
+func frame(parts ...any) []byte {
+	var b []byte
+	for _, part := range parts {
+		switch v := part.(type) {
+		case int32:
+			b = binary.BigEndian.AppendUint32(b, uint32(v))
+		case int64:
+			b = binary.BigEndian.AppendUint64(b, uint64(v))
+		case string:
+			b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
+			b = append(b, v...)
+		case []byte:
+			b = append(b, v...)
+		default:
+			panic(fmt.Sprintf("%T", part))
+		}
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+}
+
+// connectRequest asks for a new session.
+func connectRequest() []byte {
+	return frame(int32(0), int64(0), int32(10_000), int64(0), string(make([]byte, 16)))
+}
+
+// connectResponse gives a session.
+func connectResponse(timeoutMS int32, session int64) []byte {
+	return frame(int32(0), timeoutMS, session, string(make([]byte, 16)), []byte{0})
+}
+
+// reply answers a request.
+func reply(xid int32, zxid int64, err int32, body ...any) []byte {
+	return frame(append([]any{xid, zxid, err}, body...)...)
+}
+
+// A stillClock advances only when a test moves it, and fires no timers.
+type stillClock struct {
+	Time   driver.Instant
+	Timers []time.Duration // that were set
+}
+
+// at is so many milliseconds after a moment, at which a new clock stands.
+func at(ms int) driver.Instant {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return driver.Instant{Mono: begin, Wall: begin}.Add(time.Duration(ms) * time.Millisecond)
+}
+
+// newStillClock returns a clock that stands at at(0).
+func newStillClock() *stillClock { return &stillClock{Time: at(0)} }
+
+// Now implements [driver.Clock].
+func (c *stillClock) Now() driver.Instant { return c.Time }
+
+// Advance moves the clock.
+func (c *stillClock) Advance(d time.Duration) { c.Time = c.Time.Add(d) }
+
+// AfterFunc implements [driver.Clock].
+func (c *stillClock) AfterFunc(d time.Duration, _ func()) driver.Timer {
+	c.Timers = append(c.Timers, d)
+	return stillTimer{}
+}
+
+// A stillTimer never fires.
+type stillTimer struct{}
+
+// Stop implements [driver.Timer].
+func (stillTimer) Stop() bool { return true }
+
+// testHost returns the host of a client that has no engine.
+func testHost(t testing.TB, clock driver.Clock) (host driver.Host) {
+	t.Helper()
+	none := errors.New("the host is all that is wanted")
+	_, err := holdfast.New(driver.Config{Clock: clock}, nil, func(h driver.Host) (driver.Driver, error) {
+		host = h
+		return nil, none
+	})
+	if !errors.Is(err, none) {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// openedTrust is that of a connection on which the session was asked for at a moment.
+func openedTrust(t *zktimes.Times, opened driver.Instant) *trust {
+	return &trust{window: t.Window, opened: opened, grain: t.Grain}
+}

@@ -4,40 +4,21 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
-// trust decides which requests of one connection are known to have kept the
-// session alive.
+// trust decides which requests of one connection are known to have kept the session alive.
 //
-// That a server acknowledged a ping, or a read, does not show it: a follower
-// answers those by itself and only notes the session in a table, which goes to
-// the leader, who expires sessions, when the follower reads the leader's next ping.
-// A follower that has lost its leader goes on answering. But whatever the leader
-// has for a follower goes through one queue, in order: its pings, and what
-// completes writes and syncs. And whatever a follower has for its leader goes
-// through another: tables, and requests. So there are three stages:
+// The leader alone expires sessions. A follower answers pings and reads by itself, and goes on with that when it has lost the leader.
+// So a renewal takes three stages (docs/design/zookeeper.md has the proof):
 //
-//	r  a request, answered at a        it is in the follower's table, or was
-//	s  a sync or a write, sent at      before the follower completed s, it has read
-//	   a + window or later, and        each ping that the leader queued before that,
-//	   answered at b                   one of them after a: the table is on its way
-//	w  a write, sent at b or later,    the leader has read the table before w, and
-//	   and acknowledged                still was the leader
+//	r  a request, answered at a                   it is in the follower's table, or was
+//	s  a sync or a write, sent at a + window or   the follower has read a ping of the leader that was queued
+//	   later, and answered at b                   after a: the table is on its way
+//	w  a write, sent at b or later, and           the leader has read the table, and still was the leader:
+//	   acknowledged                               the session is renewed from the sending of r on
 //
-//	renewed at = sending of r
-//	window     = a quarter of the session timeout, at least half a tick, and an eighth more
-//
-// Messages may take any time. What it leans on is that the leader, by its own clock,
-// queues pings less than a window apart. It does so every half tick, and a bit,
-// which the eighth is for; servers clamp a session timeout to at least two ticks.
-//
-// Beginning a session is itself a write. Resuming one on a new connection is not: it
-// is a leader who says yes, and starts the session's timer anew, but one that has
-// lost its followers says so too, for up to syncLimit ticks. The first acknowledged
-// write after it shows that the leader still was one, and, as a server hangs up on
-// its clients when it gets another leader, the same one. So it renews the session
-// from the resumption on, without a window.
+// Beginning a session is a write. Resuming one is not: a leader that has lost its followers says yes too. The first acknowledged
+// write after that renews the session from the resumption on, because servers hang up when they get another leader.
 type trust struct {
 	window  time.Duration
 	opened  driver.Instant // when the session was asked for on this connection
@@ -60,14 +41,9 @@ const (
 	written              // and that the leader has read what the server had sent
 )
 
-func newTrust(t *zktimes.Times, opened driver.Instant) *trust {
-	return &trust{window: t.Window, opened: opened, grain: t.Grain}
-}
-
-// note takes in an answered request. It returns the moment from which the session's
-// timeout may be counted, if the answer shows one.
-func (t *trust) note(x exchange, p proof) (driver.Instant, bool) {
-	var renewed driver.Instant
+// note takes in an answered request. It returns the moment from which the session's timeout may be counted; zero if the answer shows
+// none.
+func (t *trust) note(x exchange, p proof) (renewed driver.Instant) {
 	if p == written {
 		renewed = t.opened
 		if i := last(t.tables, x.sent); i >= 0 {
@@ -88,7 +64,7 @@ func (t *trust) note(x exchange, p proof) (driver.Instant, bool) {
 	if n := len(t.answers); p >= heard && (n == 0 || x.read.Sub(t.answers[n-1].read) >= t.grain) {
 		t.answers = bounded(append(t.answers, x))
 	}
-	return renewed, !renewed.IsZero()
+	return renewed
 }
 
 // last returns the index of the last exchange that was over at a moment, or -1.

@@ -7,18 +7,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
-// at is a moment some milliseconds after the beginning of a test.
 // play feeds exchanges, each "sent-read kind" in milliseconds from the beginning, and
 // compares what each proves; 0 is nothing.
 func play(t *testing.T, rule *trust, steps []step) {
 	t.Helper()
 	for i, x := range steps {
-		got, ok := rule.note(exchange{zktest.At(x.sent), zktest.At(x.read)}, x.shows)
-		if ok != (x.renewed > 0) || (ok && got != zktest.At(x.renewed)) {
-			t.Errorf("answer %d, %+v: renewed at %v (%v)", i, x, got.Sub(zktest.At(0)), ok)
+		got := rule.note(exchange{at(x.sent), at(x.read)}, x.shows)
+		if got.IsZero() != (x.renewed == 0) || !got.IsZero() && got != at(x.renewed) {
+			t.Errorf("answer %d, %+v: renewed at %v", i, x, got.Sub(at(0)))
 		}
 	}
 }
@@ -102,7 +100,7 @@ func TestTrust(t *testing.T) {
 			if test.timeout > 0 {
 				length = test.timeout
 			}
-			play(t, newTrust(zktimes.Of(length, 0, test.tick, 0), driver.Instant{}), test.steps)
+			play(t, openedTrust(zktimes.Of(length, 0, test.tick, 0), driver.Instant{}), test.steps)
 		})
 	}
 }
@@ -139,22 +137,22 @@ func (e *exact) note(x exchange, p proof) (renewed driver.Instant) {
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
 	for _, slow := range []int{1, 40, 300} { // for how long an answer is on its way
-		busy := newTrust(standard(timeout), driver.Instant{})
+		busy := openedTrust(standard(timeout), driver.Instant{})
 		rule := &exact{window: busy.window}
 		for ms := 1; ms < 5_000; ms++ {
-			x, shows := exchange{zktest.At(ms), zktest.At(ms + slow)}, heard
+			x, shows := exchange{at(ms), at(ms + slow)}, heard
 			switch {
 			case ms%7 == 0:
 				shows = written
 			case ms%5 == 0:
 				shows = synced
 			}
-			got, ok := busy.note(x, shows)
+			got := busy.note(x, shows)
 			want := rule.note(x, shows)
-			if ok == want.IsZero() {
-				t.Fatalf("at %d ms: proved %v, the rule without gaps %v", ms, ok, !want.IsZero())
+			if got.IsZero() != want.IsZero() {
+				t.Fatalf("at %d ms: proved %v, the rule without gaps %v", ms, !got.IsZero(), !want.IsZero())
 			}
-			if behind := want.Sub(got); ok && (behind < 0 || behind > 2*timeout/64) {
+			if behind := want.Sub(got); !want.IsZero() && (behind < 0 || behind > 2*timeout/64) {
 				t.Fatalf("at %d ms: %v behind the rule without gaps", ms, behind)
 			}
 		}
@@ -166,24 +164,24 @@ func TestTrustOfABusySession(t *testing.T) {
 
 // TestTrustOfASessionThatWritesNothing: memory is bounded, and a late first write still proves something.
 func TestTrustOfASessionThatWritesNothing(t *testing.T) {
-	rule := newTrust(standard(4*time.Second), driver.Instant{})
+	rule := openedTrust(standard(4*time.Second), driver.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
-		rule.note(exchange{zktest.At(ms), zktest.At(ms + 1)}, heard)
-		rule.note(exchange{zktest.At(ms), zktest.At(ms + 1)}, synced)
+		rule.note(exchange{at(ms), at(ms + 1)}, heard)
+		rule.note(exchange{at(ms), at(ms + 1)}, synced)
 		if n, m := len(rule.answers), len(rule.tables); n > 300 || m > 300 {
 			t.Fatalf("%d and %d remembered", n, m)
 		}
 	}
-	got, ok := rule.note(exchange{zktest.At(100_000), zktest.At(100_001)}, written)
-	if want := zktest.At(100_000 - 1125); !ok || got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
-		t.Errorf("renewed at %v (%v), want just before %v", got.Sub(zktest.At(0)), ok, want.Sub(zktest.At(0)))
+	got := rule.note(exchange{at(100_000), at(100_001)}, written)
+	if want := at(100_000 - 1125); got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
+		t.Errorf("renewed at %v, want just before %v", got.Sub(at(0)), want.Sub(at(0)))
 	}
 }
 
 // TestTrustOfAResumedSession: the first acknowledged write shows that the leader that
 // resumed the session was still the leader, and knew of the session then.
 func TestTrustOfAResumedSession(t *testing.T) {
-	play(t, newTrust(standard(4*time.Second), zktest.At(100)), []step{
+	play(t, openedTrust(standard(4*time.Second), at(100)), []step{
 		{160, 170, heard, 0},
 		{180, 190, synced, 0},
 		{200, 210, written, 100},
@@ -219,7 +217,7 @@ func TestHeartbeatsSuffice(t *testing.T) {
 			if c.idle {
 				period = int(times.Idle.Milliseconds())
 			}
-			rule := newTrust(times, driver.Instant{})
+			rule := openedTrust(times, driver.Instant{})
 			type event struct {
 				at   int
 				x    exchange
@@ -228,9 +226,9 @@ func TestHeartbeatsSuffice(t *testing.T) {
 			var events []event
 			for begin := 1; begin < 10*timeout; begin += period {
 				synced1 := begin + c.trip
-				events = append(events, event{synced1, exchange{zktest.At(begin), zktest.At(synced1)}, synced})
+				events = append(events, event{synced1, exchange{at(begin), at(synced1)}, synced})
 				if !c.idle {
-					events = append(events, event{synced1 + c.trip, exchange{zktest.At(synced1), zktest.At(synced1 + c.trip)}, written})
+					events = append(events, event{synced1 + c.trip, exchange{at(synced1), at(synced1 + c.trip)}, written})
 				}
 			}
 			slices.SortStableFunc(events, func(a, b event) int { return a.at - b.at })
@@ -239,16 +237,16 @@ func TestHeartbeatsSuffice(t *testing.T) {
 				if settled := e.at > 3*timeout; settled && !c.idle {
 					least = min(least, deadline-e.at)
 				}
-				renewed, ok := rule.note(e.x, e.show)
+				renewed := rule.note(e.x, e.show)
 				if c.idle && e.at > 3*timeout { // what a creation proves that is answered just before the next sync
 					early, late := *rule, *rule
-					first, _ := early.note(exchange{zktest.At(e.at), zktest.At(e.at)}, written)
-					second, _ := late.note(exchange{zktest.At(e.at + period - 1), zktest.At(e.at + period - 1)}, written)
-					most = max(most, timeout+int(first.Sub(zktest.At(e.at)).Milliseconds()))
-					least = min(least, timeout+int(second.Sub(zktest.At(e.at+period-1)).Milliseconds()))
+					first := early.note(exchange{at(e.at), at(e.at)}, written)
+					second := late.note(exchange{at(e.at + period - 1), at(e.at + period - 1)}, written)
+					most = max(most, timeout+int(first.Sub(at(e.at)).Milliseconds()))
+					least = min(least, timeout+int(second.Sub(at(e.at+period-1)).Milliseconds()))
 				}
-				if ok {
-					deadline = max(deadline, int(renewed.Sub(zktest.At(0)).Milliseconds())+timeout)
+				if !renewed.IsZero() {
+					deadline = max(deadline, int(renewed.Sub(at(0)).Milliseconds())+timeout)
 					if e.at > 3*timeout {
 						most = max(most, deadline-e.at)
 					}

@@ -43,17 +43,9 @@ const (
 
 var allKinds = []WatchKind{WatchData, WatchChildren, WatchCreation}
 
-// firedBy reports whether an event on its znode has used up a watch of this kind.
-func (k WatchKind) firedBy(why zk.EventType) bool {
-	switch why {
-	case zk.EventNodeCreated:
-		return k == WatchCreation
-	case zk.EventNodeDataChanged:
-		return k == WatchData
-	case zk.EventNodeChildrenChanged:
-		return k == WatchChildren
-	}
-	return true
+// kindOf is the only kind of watch that an event uses up. Other events use up watches of all kinds.
+var kindOf = map[zk.EventType]WatchKind{
+	zk.EventNodeDataChanged: WatchData, zk.EventNodeChildrenChanged: WatchChildren, zk.EventNodeCreated: WatchCreation,
 }
 
 // Watch is one read of a znode, and the first thing that happens to the znode after that.
@@ -78,15 +70,11 @@ type Watch struct {
 
 // An Owner learns first what happens to its node, in the order in which the client receives it.
 type Owner interface {
-	// Read is called when the node has been read.
-	Read(w *Watch)
+	// Read is called when the node has been read for the first time.
+	Read(node Znode)
 	// Fired is called when the watch has fired or could not be set: by the reader of the
 	// connection, where it was an event. err is why the znode could not be read; nil if it was.
 	Fired(why zk.EventType, err error)
-}
-
-func newWatches(l *Link) *watches {
-	return &watches{link: l, byPath: make(map[watchKey]*Watch)}
 }
 
 // WatchOwn watches a znode for its owner.
@@ -98,7 +86,9 @@ func (l *Link) WatchOwn(background context.Context, path string, o Owner) *Watch
 	w.owner = o
 	select {
 	case <-w.Read: // by a waiter, before
-		ws.link.tasks.Go(func(context.Context) { o.Read(w) })
+		if w.Err == nil {
+			ws.link.tasks.Go(func(context.Context) { o.Read(w.Node) })
+		}
 	default:
 	}
 	return w
@@ -125,12 +115,19 @@ func (ws *watches) joinLocked(background context.Context, key watchKey) *Watch {
 // set makes the first read.
 func (ws *watches) set(background context.Context, w *Watch) {
 	err := ws.link.Retry(background, nil, func(*Session) error {
-		on := ws.link.Usable()
+		on := ws.link.Wire()
 		f, err := ws.read(background, w, on)
 		if err != nil {
 			return err
 		}
-		return ws.isSet(w, on, f)
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		if ws.link.Wire() != on {
+			return zk.ErrConnectionClosed // the watch is lost with the connection
+		}
+		w.Node, w.Children, w.on = f.Znode, f.children, on
+		close(w.Read)
+		return nil
 	})
 	if err != nil {
 		w.Err = err
@@ -143,25 +140,13 @@ func (ws *watches) set(background context.Context, w *Watch) {
 	case err == nil && w.Kind == WatchCreation && w.Node.Stat != nil:
 		ws.finish(w, zk.EventNodeCreated, nil) // before it could be watched for
 	case err == nil && o != nil:
-		o.Read(w)
+		o.Read(w.Node)
 	case err == nil:
 	case errors.Is(err, zk.ErrNoNode):
 		ws.finish(w, zk.EventNodeDeleted, err)
 	default:
 		ws.finish(w, zk.EventNotWatching, err)
 	}
-}
-
-// isSet takes in the first read of a watch. It fails if the connection has been lost since, and the watch with it.
-func (ws *watches) isSet(w *Watch, on *Wire, f found) error {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.link.Wire() != on {
-		return zk.ErrConnectionClosed
-	}
-	w.Node, w.Children, w.on = f.Znode, f.children, on
-	close(w.Read)
-	return nil
 }
 
 // found is what a read that sets a watch has found.
@@ -191,40 +176,35 @@ func (ws *watches) read(ctx context.Context, w *Watch, on *Wire) (found, error) 
 	})
 }
 
-// IsSet reports whether the server has set the watch. Node and Children are then as they were at that moment.
-func (w *Watch) IsSet() bool {
+// Outcome returns whether the first read has ended, and its error. Without an error the server has set the watch.
+func (w *Watch) Outcome() (ended bool, err error) {
 	select {
 	case <-w.Read:
-		return w.Err == nil
+		return true, w.Err
 	default:
-		return false
+		return false, nil
 	}
-}
-
-// Refused is why the server does not let the client read the znode; nil if it may.
-func (w *Watch) Refused() error {
-	select {
-	case <-w.Read:
-	default:
-		return nil
-	}
-	if w.Err == nil || errors.Is(w.Err, zk.ErrNoNode) || transient(w.Err) {
-		return nil
-	}
-	return w.Err
 }
 
 // Watching reports whether the server has set a watch on the present connection, and it has not fired.
 func (l *Link) Watching(w *Watch) bool {
 	l.watches.mu.Lock()
 	defer l.watches.mu.Unlock()
-	return w.on != nil && !w.fired && l.Wire() == w.on
+	return w != nil && w.on != nil && !w.fired && l.Wire() == w.on
+}
+
+// Watches is Watching for a watch on the data of a znode.
+func (l *Link) Watches(path string) bool {
+	l.watches.mu.Lock()
+	w := l.watches.byPath[watchKey{path, WatchData}]
+	l.watches.mu.Unlock()
+	return l.Watching(w)
 }
 
 // fire ends the watches on a znode to which something has happened. Other paths are the application's own.
 func (ws *watches) fire(path string, why zk.EventType) {
 	for _, kind := range allKinds {
-		if !kind.firedBy(why) {
+		if only, ok := kindOf[why]; ok && kind != only {
 			continue
 		}
 		ws.mu.Lock()
@@ -262,14 +242,10 @@ func (ws *watches) finish(w *Watch, why zk.EventType, err error) {
 	defer ws.mu.Unlock()
 	close(w.Gone)
 	for _, l := range w.lookouts {
-		l.tell(w)
-	}
-}
-
-// end ends all watches with their session.
-func (ws *watches) end() {
-	for _, w := range ws.all(nil) {
-		ws.finish(w, zk.EventNotWatching, nil)
+		select {
+		case l.Fired <- w:
+		default:
+		}
 	}
 }
 
@@ -335,25 +311,6 @@ func (ws *watches) setAgain(w *Watch, on *Wire) {
 	case err != nil && on.alive.Err() == nil:
 		ws.finish(w, zk.EventNotWatching, err)
 	}
-}
-
-// Untold reads a znode again, and reports whether something has happened to it that its watches have not reported. The server reports an
-// event before it replies to a later read.
-func (l *Link) Untold(ctx context.Context, path string) bool {
-	ws := l.watches
-	for _, kind := range allKinds {
-		ws.mu.Lock()
-		w := ws.byPath[watchKey{path, kind}]
-		ws.mu.Unlock()
-		if w == nil || !l.Watching(w) {
-			continue
-		}
-		stat, err := l.Stat(ctx, path)
-		if w.missed(stat, err) != 0 && l.Watching(w) {
-			return true
-		}
-	}
-	return false
 }
 
 // missed returns what has happened to a watched znode since the first read, by the outcome of another read; 0 for nothing.

@@ -12,7 +12,7 @@ import (
 // slowOwner takes a while to act on what it hears.
 type slowOwner struct{ acted zk.EventType }
 
-func (o *slowOwner) Read(*Watch) {}
+func (o *slowOwner) Read(Znode) {}
 
 func (o *slowOwner) Fired(why zk.EventType, _ error) {
 	time.Sleep(time.Second)

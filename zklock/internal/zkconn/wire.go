@@ -3,7 +3,6 @@ package zkconn
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"net"
 	"sync/atomic"
 	"time"
@@ -54,10 +53,10 @@ type Wire struct {
 	opening driver.Instant // when the ConnectRequest was sent
 	sent    map[int32]request
 	pings   []driver.Instant // without a reply
-	trust   *trust           // nil before the ConnectResponse
 	silence time.Duration    // how long to wait for the next frame
 
 	// Only go-zookeeper's reader uses these.
+	trust  *trust // nil before the ConnectResponse
 	reader *bufio.Reader
 	frame  []byte // what go-zookeeper has not read yet of the newest frame
 	buffer []byte // of frames
@@ -67,10 +66,10 @@ type Wire struct {
 
 // request is what the wire remembers of a request until its reply.
 type request struct {
-	sent   driver.Instant
-	op     int32
-	create string // the path of the znode that it creates
-	auth   *Auth  // the credential that it presents
+	sent     driver.Instant
+	op       int32
+	creation *creation // nil if it creates nothing, or for the application
+	auth     *Auth     // the credential that it presents
 }
 
 func newWire(conn net.Conn, l *Link, s *server, first time.Duration) *Wire {
@@ -96,14 +95,20 @@ func (w *Wire) Write(b []byte) (int, error) {
 		return len(b), nil
 	default:
 	}
-	if w.begins() {
+	w.mu.Lock()
+	begins := w.opening.IsZero()
+	if begins {
+		w.opening = w.link.host.Now()
+	}
+	w.mu.Unlock()
+	if begins {
 		_, err := w.Conn.Write(w.link.connectRequest())
 		return len(b), err
 	}
 	r := w.noteRequest(b)
 	_, err := w.Conn.Write(b)
-	if r.create != "" {
-		w.link.noteSent(r.create)
+	if r.creation != nil {
+		r.creation.sent()
 	}
 	switch {
 	case err != nil:
@@ -114,62 +119,40 @@ func (w *Wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// begins reports whether nothing has been sent yet, and notes the moment.
-func (w *Wire) begins() bool {
-	now := w.link.host.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	first := w.opening.IsZero()
-	if first {
-		w.opening = now
-	}
-	return first
-}
-
 // noteRequest notes a request that is about to be sent.
 func (w *Wire) noteRequest(b []byte) (r request) {
-	now := w.link.host.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	r.sent = w.link.host.Now()
 	if len(b) < 12 {
 		return r
 	}
-	xid := int32(binary.BigEndian.Uint32(b[4:]))
-	r = request{sent: now, op: int32(binary.BigEndian.Uint32(b[8:])), create: creates(b)}
-	if xid == xidPing {
-		w.pings = append(w.pings, now)
-		return r
-	}
-	if r.op == opSetAuth {
-		d := jute.Decoder{Rest: b[12:]}
+	d := jute.Decoder{Rest: b[4:]}
+	xid := d.Int32()
+	r.op = d.Int32()
+	switch first := r.op; {
+	case r.op == opSetAuth:
 		d.Int32()
 		r.auth = &Auth{d.String(), d.String()}
+	case r.op == opMulti:
+		first = d.Int32()
+		d.Bool()
+		d.Int32()
+		fallthrough
+	case r.op == opCreate:
+		if first == opCreate {
+			path := d.String()
+			w.link.mu.Lock()
+			r.creation = w.link.creations[path]
+			w.link.mu.Unlock()
+		}
 	}
-	w.sent[xid] = r
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if xid == xidPing {
+		w.pings = append(w.pings, r.sent)
+	} else {
+		w.sent[xid] = r
+	}
 	return r
-}
-
-// creates returns the path of the znode that a request creates, or that the first member of a transaction creates; "" if none.
-//
-// A creation begins with its path. In a transaction, type int32, done byte and error int32 precede it.
-func creates(b []byte) string {
-	const header, member = 12, 9
-	if len(b) < header {
-		return ""
-	}
-	op, at := int32(binary.BigEndian.Uint32(b[8:])), header
-	if op == opMulti && len(b) >= header+member {
-		op, at = int32(binary.BigEndian.Uint32(b[header:])), header+member
-	}
-	if op != opCreate {
-		return ""
-	}
-	d := jute.Decoder{Rest: b[at:]}
-	path := d.String()
-	if d.Bad {
-		return ""
-	}
-	return path
 }
 
 // SetReadDeadline is called by go-zookeeper before it reads a frame, with two thirds of the session timeout or more. A server
@@ -187,9 +170,11 @@ func (w *Wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// Close closes the connection.
+// Close closes the connection, so that the link dials the next server.
 func (w *Wire) Close() error {
-	w.lose(net.ErrClosed)
+	if w != nil {
+		w.lose(net.ErrClosed)
+	}
 	return nil
 }
 

@@ -5,28 +5,26 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // clientRequest is a request for one znode; a transaction begins with its creation.
 func clientRequest(xid, op int32, path string) []byte {
 	if op == opMulti {
-		return zktest.Frame(xid, op, int32(opCreate), []byte{0}, int32(-1), path, "data")
+		return frame(xid, op, int32(opCreate), []byte{0}, int32(-1), path, "data")
 	}
-	return zktest.Frame(xid, op, path, "data", int32(1), int32(31))
+	return frame(xid, op, path, "data", int32(1), int32(31))
 }
 
 // TestWhatRenews tests hazard Z5 at the wire: replies extend the lease only as far as trust allows.
 func TestWhatRenews(t *testing.T) {
 	const session, timeout = 7, 4 * time.Second
-	begin := func(t *testing.T, config Config) (*Wire, *zktest.StillClock, func() time.Duration) {
+	begin := func(t *testing.T, config Config) (*Wire, *stillClock, func() time.Duration) {
 		l, fake := testLink(t, config)
 		w := newestWire(l, &scripted{}, time.Second)
 		opened := l.host.Now()
-		w.begins()
+		w.Write(connectRequest())
 		fake.Advance(100 * time.Millisecond)
-		feed(w, zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
+		feed(w, connectResponse(int32(timeout.Milliseconds()), session))
 		margin := l.host.Margin(timeout)
 		return w, fake, func() time.Duration { // from when on the lease counts
 			return l.Session().Lease.Deadline().Sub(opened.Mono) - timeout + margin
@@ -38,16 +36,16 @@ func TestWhatRenews(t *testing.T) {
 		op   int32
 		err  int32
 	}
-	play := func(w *Wire, fake *zktest.StillClock, steps ...step) {
+	play := func(w *Wire, fake *stillClock, steps ...step) {
 		for i, s := range steps {
 			request, xid := clientRequest(int32(i+1), s.op, "/x"), int32(i+1)
 			if s.op == ping {
-				request, xid = zktest.Frame(int32(xidPing), s.op), xidPing
+				request, xid = frame(int32(xidPing), s.op), xidPing
 			}
 			fake.Advance(s.wait + 10*time.Millisecond)
 			w.noteRequest(request)
 			fake.Advance(10 * time.Millisecond)
-			feed(w, zktest.Reply(xid, 1, s.err))
+			feed(w, reply(xid, 1, s.err))
 		}
 	}
 	first := step{wait: 390 * time.Millisecond, op: ping} // sent at 500 ms, answered at 510
@@ -103,8 +101,8 @@ func TestWhatRenews(t *testing.T) {
 			w, _, _ := begin(t, Config{})
 			old := w.link.Session()
 			again := newestWire(w.link, &scripted{}, time.Second)
-			again.begins()
-			feed(again, zktest.ConnectResponse(4000, next))
+			again.Write(connectRequest())
+			feed(again, connectResponse(4000, next))
 			if old.Lease.Live() || w.link.Session() == old {
 				t.Errorf("after session %d the old one is live", next)
 			}
@@ -116,8 +114,8 @@ func TestWhatRenews(t *testing.T) {
 			t.Error(err)
 		}
 		w := newestWire(l, &scripted{}, time.Second)
-		w.begins()
-		if err := feed(w, zktest.ConnectResponse(4000, session)); err == nil || l.Session() != nil {
+		w.Write(connectRequest())
+		if err := feed(w, connectResponse(4000, session)); err == nil || l.Session() != nil {
 			t.Errorf("%v, session %v", err, l.Session())
 		}
 	})
@@ -126,9 +124,9 @@ func TestWhatRenews(t *testing.T) {
 		old := w.link.Session()
 		fake.Advance(time.Second)
 		again := newestWire(w.link, &scripted{}, time.Second)
-		again.begins()
+		again.Write(connectRequest())
 		fake.Advance(50 * time.Millisecond)
-		feed(again, zktest.ConnectResponse(4000, session))
+		feed(again, connectResponse(4000, session))
 		play(again, fake, step{op: ping})
 		if w.link.Session() != old || from() != 0 {
 			t.Errorf("session %+v counts from %v, want the same from still 0", w.link.Session(), from())
@@ -142,8 +140,8 @@ func TestWhatRenews(t *testing.T) {
 		w, fake, from := begin(t, Config{AnyAnswer: true})
 		fake.Advance(time.Second)
 		again := newestWire(w.link, &scripted{}, time.Second)
-		again.begins()
-		feed(again, zktest.ConnectResponse(4000, session))
+		again.Write(connectRequest())
+		feed(again, connectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
 			t.Errorf("it counts from %v, want 1.1s", from())
 		}
@@ -161,17 +159,18 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l, fake := testLink(t, Config{})
 			w := newestWire(l, &scripted{}, time.Second)
-			w.begins()
+			w.Write(connectRequest())
 			fake.Advance(100 * time.Millisecond)
-			feed(w, zktest.ConnectResponse(4000, 7))
+			feed(w, connectResponse(4000, 7))
 			before := l.Session().Lease.Deadline()
 			exchange := func(xid, op int32, body ...any) {
 				fake.Advance(10 * time.Millisecond)
 				w.noteRequest(clientRequest(xid, op, "/x"))
 				fake.Advance(10 * time.Millisecond)
-				feed(w, zktest.Reply(xid, 1, 0, body...))
+				feed(w, reply(xid, 1, 0, body...))
 			}
-			l.expectCreated("/x", nil)
+			created := &creation{sent: func() {}}
+			l.creations["/x"] = created
 			exchange(1, 4)
 			fake.Advance(2 * time.Second)
 			exchange(2, opSync)
@@ -179,7 +178,7 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 			if after := l.Session().Lease.Deadline(); after.After(before) != test.renews {
 				t.Errorf("the lease is renewed by %v", after.Sub(before))
 			}
-			if created := l.takeCreated("/x") != 0; created != test.renews {
+			if created := created.czxid != 0; created != test.renews {
 				t.Errorf("created: %v", created)
 			}
 		})
@@ -189,14 +188,14 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 // TestResumedWithAnotherTimeout tests hazard Z15: a session that is resumed negotiates its timeout again.
 func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7
-	resume := func(l *Link, fake *zktest.StillClock, timeout time.Duration) *Wire {
+	resume := func(l *Link, fake *stillClock, timeout time.Duration) *Wire {
 		w := newestWire(l, &scripted{}, time.Second)
-		w.begins()
+		w.Write(connectRequest())
 		fake.Advance(100 * time.Millisecond)
-		feed(w, zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
+		feed(w, connectResponse(int32(timeout.Milliseconds()), session))
 		return w
 	}
-	begin := func(t *testing.T) (*Link, *zktest.StillClock, func() time.Duration) {
+	begin := func(t *testing.T) (*Link, *stillClock, func() time.Duration) {
 		l, fake := testLink(t, Config{})
 		resume(l, fake, 20*time.Second)
 		return l, fake, func() time.Duration { return l.Session().Lease.Deadline().Sub(fake.Time.Mono) }
@@ -216,7 +215,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		}
 		fake.Advance(time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
-		feed(w, zktest.Reply(1, 1, 0))
+		feed(w, reply(1, 1, 0))
 		if want := 2700 * time.Millisecond; left() != want { // it counts from the resumption of the session
 			t.Errorf("%v left after a write, want %v", left(), want)
 		}
@@ -236,7 +235,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		fake.Advance(time.Second)
 		w := resume(l, fake, 12*time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
-		feed(w, zktest.Reply(1, 1, 0))
+		feed(w, reply(1, 1, 0))
 		if want := 9400 * time.Millisecond; left() != want {
 			t.Errorf("%v left, want %v", left(), want)
 		}
@@ -247,15 +246,12 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 			t.Errorf("window %v, want %v", w.trust.window, want)
 		}
 	})
-	t.Run("much longer: the session is ended when its lease is over", func(t *testing.T) {
-		l, fake, left := begin(t)
-		w := resume(l, fake, 30*time.Second)
-		if len(fake.Timers) > 1 {
-			t.Errorf("timers: %v: a bit longer is no reason", fake.Timers)
-		}
-		l.open(resume(l, fake, 31*time.Second))
-		if last := fake.Timers[len(fake.Timers)-1]; last != left() || l.Wire() == w {
-			t.Errorf("timers: %v, %v left", fake.Timers, left())
+	t.Run("much longer: the session is to end", func(t *testing.T) {
+		l, fake, _ := begin(t)
+		for _, timeout := range []time.Duration{30, 31, 20} {
+			if resume(l, fake, timeout*time.Second); l.Session().grown != (timeout != 30) {
+				t.Errorf("%d s: to end: %v", timeout, l.Session().grown)
+			}
 		}
 	})
 }
@@ -282,8 +278,8 @@ func TestSilence(t *testing.T) {
 	}
 	_ = w.SetReadDeadline(now.Add(400 * time.Second)) // 6.67 times a minute
 	within("first reply", time.Second)
-	w.begins()
-	feed(w, zktest.ConnectResponse(60_000, 7))
+	w.Write(connectRequest())
+	feed(w, connectResponse(60_000, 7))
 	_ = w.SetReadDeadline(now.Add(time.Hour))
 	within("later replies", 30*time.Second)
 	set := conn.last
