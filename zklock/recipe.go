@@ -109,11 +109,8 @@ func (c *contender) attempt(ctx context.Context) (grant driver.Grant, err error)
 	}
 	switch n := len(blockers(c.req.Mode, ahead)); {
 	case n == 0 && !void(c.node):
-	case !c.req.Wait: // another client was faster: the next attempt probes again
-		if err := c.withdraw(ctx, n > 0); err != nil {
-			return grant, err
-		}
-		return grant, errStartOver
+	case !c.req.Wait: // another client was faster
+		return grant, c.withdraw(ctx, ahead, n > 0)
 	default:
 		c.seen = driver.Held(driver.Info{Key: c.req.Key, Held: true})
 		c.req.Queued(n)
@@ -337,9 +334,19 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
 }
 
-// withdraw deletes the node of a try that was blocked or void, and returns when the node is deleted. If it fails, the background deletes
-// the node, and the call never uses it again.
-func (c *contender) withdraw(ctx context.Context, blocked bool) error {
+// withdraw deletes the node of a try that was blocked or void. When the node is deleted, it returns a HeldError with the holders ahead,
+// or errStartOver to probe again. If the deletion fails, the background deletes the node, and the call never uses it again.
+func (c *contender) withdraw(ctx context.Context, ahead []entry, blocked bool) error {
+	refused := errStartOver
+	if blocked { // the list followed the creation, so the server shows what was confirmed before
+		nodes, err := c.engine.readAll(ctx, c.parent, shown(ahead))
+		if err != nil {
+			return err
+		}
+		if info, ok := infoOf(c.req.Key, ahead, nodes); ok { // otherwise the holder has changed
+			refused = driver.Held(info)
+		}
+	}
 	c.seen, c.overtaken = nil, !blocked
 	c.own.stop()
 	if _, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
@@ -347,10 +354,7 @@ func (c *contender) withdraw(ctx context.Context, blocked bool) error {
 		return err
 	}
 	c.forget()
-	if blocked {
-		c.seen = driver.Held(driver.Info{Key: c.req.Key, Held: true})
-	}
-	return nil
+	return refused
 }
 
 // letGo gives up the contender's node, and deletes it in the background: also a node that a list does not show, since the server

@@ -34,8 +34,7 @@ func (c *contender) obstacle(ctx context.Context) error {
 		if err := c.engine.fits(c.req, line); err != nil || len(blockers(c.req.Mode, line)) == 0 {
 			return nil, err
 		}
-		first, _ := holders(line)
-		return first[:min(len(first), shownHolders)], nil
+		return shown(line), nil
 	})
 	if err != nil {
 		return err
@@ -48,5 +47,8 @@ func (c *contender) obstacle(ctx context.Context) error {
 	return c.seen
 }
 
-// shownHolders is how many holders a failed try reads: a key may have thousands of readers.
-const shownHolders = 3
+// shown returns the holders that a failed try reads: a key may have thousands of readers.
+func shown(line []entry) []entry {
+	first, _ := holders(line)
+	return first[:min(len(first), 3)]
+}

@@ -62,9 +62,10 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 					defer cancel()
 					refused := make(chan error, 1)
 					var left []string
+					began, took := time.Now(), time.Duration(0)
 					go func() {
 						_, err := slow.TryAcquire(ctx, "k", c.mine...)
-						left = e.Children(virtualRoot + "/k")
+						left, took = e.Children(virtualRoot+"/k"), time.Since(began)
 						refused <- err
 					}()
 					time.Sleep(40 * time.Millisecond)
@@ -85,8 +86,8 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 							t.Errorf("cut off: %v, want ctx's error", err)
 						}
 					default:
-						if !errors.Is(err, holdfast.ErrHeld) || len(left) != 1 {
-							t.Errorf("refused: %v; then %q are there, want one", err, left)
+						if !errors.Is(err, holdfast.ErrHeld) || len(left) != 1 || took > 12*time.Millisecond {
+							t.Errorf("refused after %v: %v; then %q are there, want one", took, err, left)
 						}
 					}
 					slow.Hold(false, false)
