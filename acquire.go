@@ -90,14 +90,10 @@ func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err er
 func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
 	defer cancel()
-	var held *HeldError
 	info, unasked := c.engine.Inspect(ctx, r.key)
-	switch {
-	case unasked == nil && info.Held:
-		errors.As(driver.Held(info), &held)
-		held.Own = c.own(r) != nil
-		return held
-	case errors.As(err, &held):
+	if held := (*HeldError)(nil); unasked == nil && info.Held {
+		return c.withOwn(r, driver.Held(info))
+	} else if errors.As(err, &held) {
 		return held
 	}
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
@@ -108,10 +104,8 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 	if r.reclaim && slices.ContainsFunc(c.live(r.key), func(k *Lock) bool { return k.owner == r.owner }) {
 		return nil, driver.Held(Info{Key: r.key, Held: true, Holder: Holder{Owner: r.owner}})
 	}
-	if wait {
-		if k := c.own(r); k != nil {
-			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
-		}
+	if k := c.own(r); k != nil && wait {
+		c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 	}
 	if !wait && !r.passes && c.config.Lease != nil {
 		var cancel context.CancelFunc
@@ -141,12 +135,10 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			Asked: k.ask,
 		})
 		if err != nil {
-			if held := (*HeldError)(nil); errors.As(err, &held) {
-				held.Own = c.own(r) != nil
-			} else if context.Cause(ctx) == errAway && !errors.Is(err, ErrDisconnected) {
+			if context.Cause(ctx) == errAway && !errors.Is(err, ErrDisconnected) && !errors.Is(err, ErrHeld) {
 				err = fmt.Errorf("%w: %w", errAway, err)
 			}
-			return nil, err
+			return nil, c.withOwn(r, err)
 		}
 		c.register(k)
 		err = k.grant(grant, r.ttl, a)

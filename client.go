@@ -70,12 +70,9 @@ func newClient(host *host, engine driver.Driver) *Client {
 
 // defaultOwner is unique per client, and shows an operator where to look.
 func defaultOwner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	host = host[:min(len(host), 200)]
-	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()[:10])
+	host, _ := os.Hostname()
+	host = cmp.Or(host, "unknown")
+	return fmt.Sprintf("%s:%d:%s", host[:min(len(host), 200)], os.Getpid(), rand.Text()[:10])
 }
 
 // Owner returns the client's default owner name.

@@ -192,10 +192,8 @@ func unconfirmed(ctx context.Context, locks []*Lock) error {
 func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 	lingering, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(grace):
 			cancel(driver.ContextError(ctx))
 		case <-lingering.Done():
 		}

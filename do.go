@@ -74,7 +74,11 @@ func do[H held](ctx context.Context, c *Client, fn func(context.Context, H) erro
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		err = errors.Join(err, doing(lock.Release(releaseCtx)))
+		if end := doing(lock.Release(releaseCtx)); err == nil {
+			err = end
+		} else if end != nil {
+			err = fmt.Errorf("%w; %w", err, end) // on one line
+		}
 	}()
 	return fn(fnCtx, lock)
 }

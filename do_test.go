@@ -67,7 +67,7 @@ func TestDoTellsALossOnce(t *testing.T) {
 		"its cause": {context.Cause, `holdfast: do "k": lock lost: broken by somebody else`},
 		"nothing":   {func(context.Context) error { return nil }, `holdfast: do "k": lock lost: broken by somebody else`},
 		"its error": {context.Context.Err, `holdfast: do "k": lock lost: broken by somebody else`},
-		"another":   {func(context.Context) error { return errors.New("job 7") }, "job 7\n" + `holdfast: do "k": lock lost: broken by somebody else`},
+		"another":   {func(context.Context) error { return errors.New("job 7") }, `job 7; holdfast: do "k": lock lost: broken by somebody else`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, err := memlock.New(nil)

@@ -34,6 +34,7 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 		c.calls.Go(func() {
 			again := c.retry(r, backoff.Policy{}.Start()) // the engine bounds the failures: a user's Retry belongs to the try
 			err := engine.Watch(ctx, &driver.Request{Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: again})
+			err = c.withOwn(r, err)
 			switch before := (*HeldError)(nil); {
 			case err == nil:
 			case errors.Is(err, ErrHeld) && errors.As(refused, &before) && before.Key == r.key:
@@ -71,4 +72,12 @@ func (c *Client) own(r *request) *Lock {
 		}
 	}
 	return nil
+}
+
+// withOwn notes in a HeldError whether a lock of this client is in the way of a request.
+func (c *Client) withOwn(r *request, err error) error {
+	if held := (*HeldError)(nil); errors.As(err, &held) {
+		held.Own = c.own(r) != nil
+	}
+	return err
 }

@@ -102,6 +102,17 @@ func TestTakeoverByATry(t *testing.T) {
 			_, err := c.TryAcquireAll(ctx, keys)
 			return err
 		}},
+		"beside an own lock": {try: func(ctx context.Context, c *client) error {
+			var held *holdfast.HeldError
+			if _, err := c.Acquire(ctx, "own"); err != nil {
+				return err
+			}
+			if _, err := c.TryAcquireAll(ctx, []string{"k", "own"}); !errors.As(err, &held) || held.Key != "own" || !held.Own {
+				return fmt.Errorf("not by this client: %w", err)
+			}
+			_, err := c.TryAcquire(ctx, "k")
+			return err
+		}},
 		"AcquireAny": {try: func(ctx context.Context, c *client) error {
 			_, err := c.AcquireAny(ctx, keys)
 			return err
