@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // TestScripts runs the shell sessions in testdata on each engine, or on the engine that ends a script's name.
@@ -85,6 +86,12 @@ func (s *script) settings(text string) []string {
 	}
 	if strings.Contains(text, "$MAIL") {
 		all = append(all, "MAIL="+mailServer(s.T))
+	}
+	if strings.Contains(text, "$STRICT") {
+		strict := zkserver.New(s.T, zkserver.Config{Props: map[string]string{
+			"zookeeper.enforce.auth.enabled": "true", "zookeeper.enforce.auth.schemes": "digest",
+		}})
+		all = append(all, "STRICT="+strict.Addr())
 	}
 	if strings.Contains(text, "$TLS") {
 		cert, file, key := certificate(s.T)
