@@ -23,18 +23,15 @@ type Client struct {
 // Dial connects to an ensemble and waits for a session. ctx bounds the wait only; without a deadline, Options.DialTimeout does. Without
 // either, Dial tries all addresses twice, with a second between the two rounds, for a minute at most. opts may be nil.
 //
-// servers are host:port addresses, or whole connect strings as all ZooKeeper clients
-// take them: "h1:2181,h2:2181/app". The path after the last address, if there is one,
-// is the chroot: Options.Root and keys that start with a slash are below it. The znode
-// must exist: under a misspelt chroot, this client would lock where nobody else does. It
-// should be persistent, since Acquire fails once the server has removed it.
-// Errors and logs, Conn and Guard have whole paths, which begin with the chroot.
+// servers are host:port addresses, or whole connect strings as all ZooKeeper clients take them: "h1:2181,h2:2181/app". The path after
+// the last address, if there is one, is the chroot: Options.Root and keys that start with a slash are below it. The znode must exist:
+// under a misspelt chroot, this client would lock where nobody else does. It should be persistent, since Acquire fails once the server
+// has removed it. Errors and logs, Conn and Guard have whole paths, which begin with the chroot.
 //
-// Dial fails with holdfast.ErrInvalid if an option or servers is invalid, or the chroot does
-// not exist; with holdfast.ErrDenied if a server refused the credentials; and with
-// holdfast.ErrDisconnected if no server gave a session, with the cause at each address, and ctx's error if ctx ended. It fails
-// with holdfast.ErrDisconnected at once if no server ever will: each is no ZooKeeper
-// server, or a certificate is refused.
+// Dial fails with holdfast.ErrInvalid if an option or servers is invalid, or the chroot does not exist; with holdfast.ErrDenied if a
+// server refused the credentials; and with holdfast.ErrDisconnected if no server gave a session, with the cause at each address, and
+// ctx's error if ctx ended. It fails with holdfast.ErrDisconnected at once if no server ever will: each is no ZooKeeper server, or a
+// certificate is refused.
 func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	resolved, err := opts.resolve()
 	if err != nil {
@@ -72,7 +69,9 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 			err = c.engine.link.FindChroot(ctx, chroot)
 		}
 		if err != nil {
-			c.engine.abort()
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			_ = c.engine.Close(over)
 			return nil, err
 		}
 		return c.engine, nil
@@ -106,9 +105,8 @@ func (c *Client) SessionTimeout() time.Duration {
 	return c.engine.link.Times().Session
 }
 
-// Guard returns a check for a transaction (zk.Conn.Multi), which then succeeds
-// only while lock is held: its node must exist. Guard fails with lock.Err's error
-// if the lock has ended, and with holdfast.ErrInvalid if it is not a lock of this client.
+// Guard returns a check for a transaction (zk.Conn.Multi), which then succeeds only while lock is held: its node must exist. Guard
+// fails with lock.Err's error if the lock has ended, and with holdfast.ErrInvalid if it is not a lock of this client.
 func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
 	if lock == nil || c.engine == nil {
 		return nil, fmt.Errorf("zklock: guard: %w", driver.Invalid("lock", "it is not a lock of this client"))

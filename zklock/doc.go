@@ -1,31 +1,17 @@
-// Package zklock provides locks on ZooKeeper, 3.5 or newer: holdfast's contract on the
-// ephemeral sequential znodes of ZooKeeper's own lock recipe ("ZooKeeper Recipes and
-// Solutions", Locks).
+// Package zklock provides locks on ZooKeeper, 3.5 or newer: holdfast's contract on the ephemeral sequential znodes of ZooKeeper's own
+// lock recipe ("ZooKeeper Recipes and Solutions", Locks).
 //
 //	client, err := zklock.Dial(ctx, []string{"127.0.0.1:2181"}, nil)
 //	lock, err := client.Acquire(ctx, "orders/42")
 //	defer lock.Release(ctx)
 //
-// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny,
-// AcquireAll, Do, DoAll, Inspect, List, Break, Ask, Events, Owner, Close and so on. This package
-// adds Conn, SessionTimeout and Guard.
+// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny, AcquireAll, Do, DoAll, Inspect, List, Break, Ask,
+// Events, Owner, Close and so on. This package adds Conn, SessionTimeout and Guard.
 //
-// # How it works
-//
-// A lock is a znode, and its children are the queue for it. A contender creates an ephemeral sequential child; the lowest has the
-// lock, and each other one waits until its predecessor is gone. That costs two round trips, one to acquire and one to release. The
-// fencing token is the czxid of the child. If a reply is lost, the client finds its child by a guid in the name.
-//
-// A lock is valid as long as its session is, on the holder's own clocks: the leader ends the session later. While a session holds
-// locks, it sends a sync and a write to the quorum, once per Heartbeat for all of them. Without faults, the deadline is between a
-// half and two thirds of the session timeout ahead, less the margin: a longer outage costs the locks.
-//
-// A key such as "orders/42" is one escaped znode under Options.Root (/holdfast/orders%2F42). A key that starts with a slash is a
-// znode path, for sharing a lock with other programs: see [Names].
-//
-// [docs/zookeeper.md] has the steps, the rule of the deadline, what is assumed of clocks and
-// servers, what there is to see, and what happens when something fails; [docs/operations.md] how
-// to choose the session timeout.
+// A lock is a znode, and its children are the queue for it: see [docs/zookeeper.md]. A key such as "orders/42" is one escaped znode
+// under Options.Root (/holdfast/orders%2F42). A key that starts with a slash is a znode path, for sharing a lock with other programs:
+// see [Names]. A lock is valid as long as its session is, on the holder's own clocks: [docs/operations.md] says how to choose the
+// session timeout.
 //
 // # Guarantees
 //

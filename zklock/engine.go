@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -53,19 +55,21 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		ParentACL:         opts.ParentACL,
 		PersistentParents: opts.PersistentParents,
 		Connected:         host.SetConnected,
-		Reopened:          e.reopened,
+		Reopened: func(sess *zkconn.Session) {
+			e.heartbeat.reopened(sess)
+			e.late.reopened()
+			e.mu.Lock()
+			made := slices.Collect(maps.Keys(e.made))
+			e.mu.Unlock()
+			for _, path := range made {
+				e.tidy(path)
+			}
+		},
 	})
 	return e
 }
 
 var _ driver.Ender = (*engine)(nil)
-
-// reopened is called by the connection when calls may be made in a session.
-func (e *engine) reopened(sess *zkconn.Session) {
-	e.heartbeat.reopened(sess)
-	e.late.reopened()
-	e.tidyAll()
-}
 
 // CheckKey implements [driver.Driver].
 func (e *engine) CheckKey(key string, mode driver.Mode) error {
@@ -90,11 +94,4 @@ func (e *engine) Close(ctx context.Context) error {
 	err := e.EndSession(ctx) // the second time, it is of no effect
 	e.link.Close()
 	return err
-}
-
-// abort undoes a Dial that failed.
-func (e *engine) abort() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = e.Close(ctx)
 }

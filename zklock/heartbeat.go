@@ -33,7 +33,7 @@ func (h *heartbeat) add(k *hold) {
 	if len(h.holds) > 1 {
 		return
 	}
-	h.armLocked(k.sess, backoff.Jittered(h.intervalLocked(k.sess)))
+	h.armLocked(k.sess, backoff.Jittered(k.sess.Times().Heartbeat))
 	if h.short(k.sess) {
 		h.sendLocked(k.sess, true)
 	}
@@ -53,14 +53,6 @@ func (h *heartbeat) stop() {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
-}
-
-// intervalLocked is the time between two heartbeats.
-func (h *heartbeat) intervalLocked(sess *zkconn.Session) time.Duration {
-	if len(h.holds) == 0 {
-		return sess.Times().Idle
-	}
-	return sess.Times().Heartbeat
 }
 
 // short reports whether the lease may end before the next heartbeat but one has a reply. The lease of a session that has only waited
@@ -94,7 +86,11 @@ func (h *heartbeat) beat(sess *zkconn.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.timer = nil
-	h.armLocked(sess, h.intervalLocked(sess))
+	wait := sess.Times().Idle
+	if len(h.holds) > 0 {
+		wait = sess.Times().Heartbeat
+	}
+	h.armLocked(sess, wait)
 	h.sendLocked(sess, true)
 }
 
@@ -102,7 +98,7 @@ func (h *heartbeat) beat(sess *zkconn.Session) {
 func (h *heartbeat) reopened(sess *zkconn.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.armLocked(sess, backoff.Jittered(h.intervalLocked(sess))) // clients that reconnect together get different phases
+	h.armLocked(sess, backoff.Jittered(sess.Times().Heartbeat)) // clients that reconnect together get different phases
 	h.sendLocked(sess, len(h.holds) == 0)
 }
 

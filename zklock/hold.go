@@ -25,8 +25,7 @@ type hold struct {
 	known   bool // whether version is the present one, as far as this client has heard
 }
 
-// Verify implements [driver.Hold]: a write to the quorum that succeeds only
-// while the node is there.
+// Verify implements [driver.Hold]: a write to the quorum that succeeds only while the node is there.
 func (h *hold) Verify(ctx context.Context) error {
 	link := h.engine.link
 	return link.Retry(ctx, nil, func(now *zkconn.Session) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -105,31 +104,23 @@ func (l *lateCreations) found(one lateCreation, path string) {
 	l.engine.removeLater(one.sess, path)
 }
 
-// look lists some parents, several at a time, and deletes what has come there. The sync makes the lists show what was created before.
+// look lists some parents, and deletes what has come there. The sync makes the lists show what was created before.
 func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCreation) {
 	link := l.engine.link
 	if link.Wire() == nil || link.Sync(ctx, "/") != nil {
 		return // the next connection looks
 	}
-	const most = 16
-	slots := make(chan struct{}, most)
-	var lists sync.WaitGroup
 	for parent, some := range byParent {
-		slots <- struct{}{}
-		lists.Go(func() {
-			defer func() { <-slots }()
-			l0, err := link.List(ctx, parent)
-			if err != nil && ctx.Err() == nil && link.Wire() != nil && !errors.Is(err, zk.ErrNoNode) {
-				l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
-			}
-			for _, name := range l0.Names {
-				for _, one := range some {
-					if strings.Contains(name, one.guid) {
-						l.found(one, parent+"/"+name)
-					}
+		listed, err := link.List(ctx, parent)
+		if err != nil && ctx.Err() == nil && link.Wire() != nil && !errors.Is(err, zk.ErrNoNode) {
+			l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
+		}
+		for _, name := range listed.Names {
+			for _, one := range some {
+				if strings.Contains(name, one.guid) {
+					l.found(one, parent+"/"+name)
 				}
 			}
-		})
+		}
 	}
-	lists.Wait()
 }

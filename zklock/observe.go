@@ -25,7 +25,11 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 		var lost <-chan struct{}
 		var info driver.Info
 		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
-			lost = e.link.Lost()
+			w := e.link.Wire()
+			if w == nil {
+				return zk.ErrNoServer
+			}
+			lost = w.Alive.Done()
 			watches, info, err = e.watchHolders(ctx, e.paths.lock(key), key)
 			return err
 		})
@@ -128,7 +132,7 @@ func (e *engine) lookAtHolders(ctx context.Context, l *zkconn.Lookout, parent, k
 		if err != nil {
 			return none, err
 		}
-		if line, err = e.order(ctx, parent, w.Children, ""); err != nil {
+		if line, err = e.order(ctx, parent, w.Node.Children, ""); err != nil {
 			return none, err
 		}
 		if first, _ = holders(line); len(first) == 0 {

@@ -26,8 +26,7 @@ const (
 // MaxSessionTimeout is the longest session timeout that may be asked for.
 const MaxSessionTimeout = 24 * time.Hour
 
-// Options change how a [Client] works. The zero value, like nil, has the
-// defaults. They are copied.
+// Options change how a [Client] works. The zero value, like nil, has the defaults. They are copied.
 type Options struct {
 	// Root is the znode under which keys live that do not start with a slash;
 	// it is created when needed. Default: DefaultRoot. Not "/", nor in /zookeeper.
@@ -51,25 +50,20 @@ type Options struct {
 	// its client, for up to syncLimit ticks.
 	Heartbeat time.Duration
 
-	// TickTime is the servers' tick, or the longest of several. It matters only where
-	// the ensemble has lowered minSessionTimeout below two ticks, or ticks differ.
-	// Default: half the negotiated session timeout, which is at least a tick
-	// everywhere else.
+	// TickTime is the servers' tick, or the longest of several. It matters only where the ensemble has lowered minSessionTimeout below
+	// two ticks, or ticks differ. Default: half the negotiated session timeout, which is at least a tick everywhere else.
 	TickTime time.Duration
 
-	// Names is the form of the node names, which decides who can share a lock.
-	// Default: CuratorNames.
+	// Names is the form of the node names, which decides who can share a lock. Default: CuratorNames.
 	Names Names
 
 	// Auth is presented to the server on every connection.
 	Auth []Auth
 
-	// ACL is for lock nodes, ParentACL for the znodes above them that have to
-	// be created. Default: open to the world. All contenders for a lock must be
-	// able to read its nodes. A client that may not read its own fails with ErrDenied; if a
-	// lock was granted before that is noticed, it is lost a moment later. A permit of
-	// more than 8 must also be able to write its own node. A program that may delete or
-	// write the nodes can break the lock.
+	// ACL is for lock nodes, ParentACL for the znodes above them that have to be created. Default: open to the world. All contenders
+	// for a lock must be able to read its nodes. A client that may not read its own fails with ErrDenied; if a lock was granted before
+	// that is noticed, it is lost a moment later. A permit of more than 8 must also be able to write its own node. A program that may
+	// delete or write the nodes can break the lock.
 	ACL, ParentACL []zk.ACL
 
 	// PersistentParents makes the parents plain persistent znodes. The default is container znodes, which the server removes some
@@ -77,18 +71,16 @@ type Options struct {
 	// never creates it again, and fails for good once the parent is removed.
 	PersistentParents bool
 
-	// TLS, if set, is used for every connection. ServerName defaults to the
-	// host dialled.
+	// TLS, if set, is used for every connection. ServerName defaults to the host dialled.
 	TLS *tls.Config
 
 	// TLSConfig, if set, takes the place of TLS: each attempt at a connection calls it, perhaps several at the same time, and uses
 	// what it returns, so that renewed certificates count; nil has all defaults. It must not block. An error fails that attempt only.
 	TLSConfig func() (*tls.Config, error)
 
-	// Margin is taken off the session timeout for the drift of clocks. Default: max(50 ms, session/20).
-	// The rest has to last from one heartbeat until the second or third after it has been answered. So it is a third of
-	// SessionTimeout at most, a twelfth with heartbeats every quarter of that, and nearly half with
-	// heartbeats every twenty-fourth.
+	// Margin is taken off the session timeout for the drift of clocks. Default: max(50 ms, session/20). The rest has to last from one
+	// heartbeat until the second or third after it has been answered. So it is a third of SessionTimeout at most, a twelfth with
+	// heartbeats every quarter of that, and nearly half with heartbeats every twenty-fourth.
 	Margin time.Duration
 
 	Owner string // default owner name; default: host:pid:random

@@ -41,15 +41,6 @@ type ownNode struct {
 // that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// newOwnNode makes an ownNode, which begin or watchLater must then begin to watch. czxid is 0 if it is not
-// known: then the contender waits for the read of the node.
-func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64) *ownNode {
-	return &ownNode{
-		engine: e, sess: sess, path: path, czxid: czxid,
-		known: make(chan struct{}), gone: make(chan struct{}),
-	}
-}
-
 // watchLater is begin after watchDelay.
 func (o *ownNode) watchLater() {
 	o.mu.Lock()
@@ -66,9 +57,6 @@ func (o *ownNode) begin() *zkconn.Watch {
 	}
 	return o.watch
 }
-
-// errUnread is why a contender begins anew whose node the server fails to read: only the node can tell whether it is the right one.
-var errUnread = errors.New("the own node cannot be read")
 
 // knownCzxid returns the czxid of the node; 0 if it is not known yet.
 func (o *ownNode) knownCzxid() int64 {
@@ -144,11 +132,8 @@ func (o *ownNode) Fired(why zk.EventType, err error) {
 		o.finish(driver.ErrSessionExpired)
 	case ctx.Err() == nil:
 		o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
-		switch {
-		case errors.Is(err, driver.ErrDenied): // no event would tell what becomes of the node
+		if errors.Is(err, driver.ErrDenied) || o.knownCzxid() == 0 { // no event, or nothing, would tell whether it is the right node
 			o.finish(err)
-		case o.knownCzxid() == 0:
-			o.finish(errUnread)
 		} // else heartbeats look for it
 	}
 }

@@ -3,9 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
-	"maps"
 	slashpath "path"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -77,27 +75,25 @@ func (e *engine) lowestMade(path string) (lowest string, children int64) {
 	return "", 0
 }
 
-func (e *engine) forgetParent(path string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.made, path)
-}
-
 // keepParents is called when a lock is granted: its parents stay.
 func (e *engine) keepParents(path string) {
-	for path, _ = e.lowestMade(path); path != ""; path, _ = e.lowestMade(path) {
-		e.forgetParent(path)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for ; len(e.made) > 0 && path != "/"; path = slashpath.Dir(path) {
+		delete(e.made, path)
 	}
 }
 
 // tidy deletes, in the background, those of path and the znodes above it that this client has created and that are empty.
 func (e *engine) tidy(path string) {
-	if path, _ = e.lowestMade(path); path == "" || e.link.Wire() == nil { // if it is not open, see reopened
+	if path, _ = e.lowestMade(path); path == "" || e.link.Wire() == nil { // if not, see newEngine
 		return
 	}
 	e.tasks.Go(func(ctx context.Context) {
 		for ; path != "" && e.deleteParent(ctx, path); path, _ = e.lowestMade(path) {
-			e.forgetParent(path)
+			e.mu.Lock()
+			delete(e.made, path)
+			e.mu.Unlock()
 		}
 	})
 }
@@ -122,14 +118,4 @@ func (e *engine) deleteParent(ctx context.Context, path string) bool {
 		return e.link.Transact(ctx, "delete parent", path, &zk.DeleteRequest{Path: path, Version: -1})
 	})
 	return ctx.Err() == nil && !errors.Is(err, zk.ErrNotEmpty)
-}
-
-// tidyAll is tidy for all parents.
-func (e *engine) tidyAll() {
-	e.mu.Lock()
-	all := slices.Collect(maps.Keys(e.made))
-	e.mu.Unlock()
-	for _, path := range all {
-		e.tidy(path)
-	}
 }

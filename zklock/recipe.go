@@ -145,7 +145,9 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 	}
 	c.listed, c.followed = l.Stat.Pzxid, len(l.Names) > i+1
 	if c.own == nil {
-		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid)
+		c.own = &ownNode{
+			engine: c.engine, sess: c.sess, path: c.path(), czxid: c.czxid, known: make(chan struct{}), gone: make(chan struct{}),
+		}
 		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
 			c.own.begin()
 		} else {

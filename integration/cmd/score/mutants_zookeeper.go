@@ -122,7 +122,7 @@ var zooKeeperMutants = []mutant{
 
 	{"Z15", "the lease stays when the timeout shrinks", zooKeeper, change{
 		"zklock/internal/zkconn/session.go",
-		`s.Lease.Limit(g.asked, timeout)`,
+		`s.Lease.Limit(asked, timeout)`,
 		`_ = timeout`,
 	}, nil},
 	{"Z16", "the leader's pings are taken to arrive at once", zooKeeper, change{

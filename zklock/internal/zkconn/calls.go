@@ -51,10 +51,9 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 // retryFunc is the type of driver.Request.Retry.
 type retryFunc = func(ctx context.Context, err error, wake <-chan struct{}) error
 
-// Retry runs f in the present session until it has an answer that neither a new connection nor
-// time would change; all other errors of f match holdfast.ErrDisconnected. Between two tries again is asked; nil
-// waits for a moment, so that the loop does not spin between the end of a connection and the word of it, and each
-// time for longer, for a server that is too busy.
+// Retry runs f in the present session until it has an answer that neither a new connection nor time would change; all other errors of f
+// match holdfast.ErrDisconnected. Between two tries again is asked; nil waits for a moment, so that the loop does not spin between the
+// end of a connection and the word of it, and each time for longer, for a server that is too busy.
 func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) error) error {
 	for pause := 5 * time.Millisecond; ; {
 		s, err := l.ready(ctx, again)

@@ -34,12 +34,3 @@ func codeError(code int32) error {
 	}
 	return fmt.Errorf("the server answers %s (%d)", codes[code], code)
 }
-
-// named returns what an error means that go-zookeeper has made of a code it does not know, and all others as they are.
-func named(err error) error {
-	var code int32
-	if n, _ := fmt.Sscanf(fmt.Sprint(err), "unknown error: %d", &code); n == 1 {
-		return codeError(code)
-	}
-	return err
-}

@@ -125,16 +125,6 @@ func (l *Link) usableIn(s *Session) *zk.Conn {
 	return l.conn
 }
 
-// Lost returns a channel that closes when the present connection is lost. The channel is closed if there is no connection.
-func (l *Link) Lost() <-chan struct{} {
-	if w := l.Wire(); w != nil {
-		return w.dead
-	}
-	lost := make(chan struct{})
-	close(lost)
-	return lost
-}
-
 // Times returns the times of the timeout that was negotiated last.
 func (l *Link) Times() *zktimes.Times {
 	l.mu.Lock()

@@ -69,9 +69,9 @@ func (l *Link) visit() {
 		} else {
 			l.open(w)
 		}
-	case <-w.dead:
+	case <-w.Alive.Done():
 	}
-	<-w.dead
+	<-w.Alive.Done()
 }
 
 // dial opens a connection. It pauses first, for longer with each attempt that led to no reply to a request.
@@ -138,7 +138,7 @@ func (l *Link) open(w *Wire) {
 	case s.grown: // its locks could not be kept for long
 		l.mu.Unlock()
 		s.Lease.End(driver.ErrSessionExpired)
-		_ = l.endOn(w.alive, w)
+		_ = l.endOn(w.Alive, w)
 		return
 	}
 	l.conn, l.isOpen, l.admitted, l.lastErr = w.conn, true, true, nil
@@ -158,19 +158,7 @@ func (l *Link) shutLocked() {
 	}
 }
 
-// lost is called when a connection has ended, perhaps more than once.
-func (l *Link) lost(w *Wire, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wire != w {
-		return
-	}
-	l.wire, l.lastErr = nil, err
-	l.shutLocked()
-}
-
-// FindChroot fails if the chroot does not exist. The sync makes a server that is behind
-// see one that has just been made.
+// FindChroot fails if the chroot does not exist. The sync makes a server that is behind see one that has just been made.
 func (l *Link) FindChroot(ctx context.Context, chroot string) error {
 	err := l.Retry(ctx, nil, func(*Session) error {
 		err := l.Sync(ctx, chroot)
@@ -222,18 +210,6 @@ func (l *Link) reach(ctx context.Context, s *server) (net.Conn, error) {
 		return nil, l.unanswered(s, err)
 	}
 	return conn, nil
-}
-
-// serves is called when a server has answered a request.
-func (l *Link) serves() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failures = 0
-	for _, s := range l.servers {
-		if s.at != "" {
-			s.cause = nil
-		}
-	}
 }
 
 // dialDelay doubles from a few milliseconds to the longest, which is short enough for a

@@ -6,13 +6,11 @@
 //   - The lease of each [Session]: until when the servers are known to keep the session. The link reads along on the
 //     connection; trust.go says which replies prove what.
 //   - Calls that wait for a connection, and are repeated where that helps ([Link.Retry]).
-//   - The czxid of each znode that it creates, which is in the header of the reply (reply.go).
+//   - The czxid of each znode that it creates, which is in the header of the reply.
 //   - One watch of a kind for each znode, shared by all callers. The link sets watches again on the next connection, by
 //     reads that show what has happened meanwhile (watch.go).
 //   - Group commit of the creations and deletions of many callers (batch.go).
 //   - The end of a session, which is confirmed or an error ([Link.EndSession]).
 //
-// For each connection the link dials a server (dial.go) and makes a [Wire] and a zk.Conn (gozookeeper.go). The wire sends the link's
-// request for a session (session.go). When the server has given the session, the link presents the credentials, lets
-// calls through, and sets the watches again. When the connection ends, calls wait, and the link dials the next server.
+// Each connection has a [Wire] and a zk.Conn: see [Link.visit] for its course.
 package zkconn

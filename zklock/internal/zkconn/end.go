@@ -49,12 +49,12 @@ func (l *Link) EndSession(ctx context.Context) error {
 func (l *Link) endOn(ctx context.Context, w *Wire) error {
 	l.tasks.Go(func(context.Context) { w.closeConn() })
 	select {
-	case <-w.dead:
+	case <-w.Alive.Done():
 	case <-time.After(l.Times().Answer):
 	case <-ctx.Done():
 		select {
 		case <-w.closeSent:
-		case <-w.dead:
+		case <-w.Alive.Done():
 		case <-time.After(sendTime):
 		}
 	}

@@ -25,8 +25,7 @@ var ErrSlow = errors.New("answers are too slow for the session timeout")
 
 const codeSessionExpired = -112
 
-// UnknownOutcome reports whether a request may or may not have been carried
-// out.
+// UnknownOutcome reports whether a request may or may not have been carried out.
 func UnknownOutcome(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) || errors.Is(err, errCreatedBefore)
 }
@@ -38,12 +37,16 @@ func transient(err error) bool {
 	}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// StepError says what was attempted on which znode, and translates what
-// go-zookeeper says into what holdfast says.
+// StepError says what was attempted on which znode, and translates what go-zookeeper says into what holdfast says.
 func StepError(step, path string, err error) error {
-	switch err = named(err); {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	var code int32
+	if n, _ := fmt.Sscanf(err.Error(), "unknown error: %d", &code); n == 1 { // go-zookeeper does not know the code
+		err = codeError(code)
+	}
+	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.ErrDenied, err)
 	case errors.Is(err, zk.ErrInvalidACL):

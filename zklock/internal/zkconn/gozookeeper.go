@@ -2,6 +2,8 @@ package zkconn
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 //	order     It reports an event before it answers what was answered after it. See Owner.
 //	rounds    It looks whether it is to be closed only between two rounds of servers. See onlyServer.
 //	closing   It asks a server to end the session when it is closed, and sends nothing after that. See Link.endOn.
-//	unnamed   It makes an error with a fixed text of a code that it does not know. See named.
+//	unnamed   It makes an error with a fixed text of a code that it does not know. See StepError.
 
 // start hands a connection to a new zk.Conn, which sends the request for a session.
 func (l *Link) start(w *Wire) error {
@@ -29,25 +31,22 @@ func (l *Link) start(w *Wire) error {
 		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return w, nil }),
 		zk.WithHostProvider(provider),
 		zk.WithEventCallback(func(e zk.Event) { l.onEvent(w, e) }),
-		zk.WithLogger(discard{}),
+		zk.WithLogger(log.New(io.Discard, "", 0)),
 		zk.WithLogInfo(false),
 	)
 	if err != nil {
 		return err
 	}
 	w.conn = conn
-	stopped := make(chan struct{})
 	l.tasks.Go(func(context.Context) {
-		defer close(stopped)
-		for range events { // onEvent has seen them
-		}
-	})
-	l.tasks.Go(func(context.Context) {
-		select {
-		case <-provider.again:
-			close(provider.quit)
-			w.closeConn()
-		case <-stopped:
+		for again, open := provider.again, true; open; {
+			select {
+			case <-again:
+				again = nil
+				close(provider.quit)
+				w.closeConn()
+			case _, open = <-events: // onEvent has seen it
+			}
 		}
 	})
 	return nil
@@ -100,8 +99,3 @@ func (o *onlyServer) Next() (server string, roundOver bool) {
 
 // handTime is long for what zk.Conn.Close does before it waits.
 const handTime = 5 * time.Millisecond
-
-// discard keeps go-zookeeper from writing to stderr.
-type discard struct{}
-
-func (discard) Printf(string, ...any) {}

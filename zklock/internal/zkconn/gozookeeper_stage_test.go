@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (a *alone) begin(t *testing.T) {
 	ready := make(chan struct{})
 	var events <-chan zk.Event
 	a.Conn, events, err = zk.Connect([]string{"server:2181"}, cmp.Or(a.timeout, 10*time.Second),
-		zk.WithDialer(a.dial), zk.WithHostProvider(a.ring), zk.WithLogger(discard{}), zk.WithLogInfo(false),
+		zk.WithDialer(a.dial), zk.WithHostProvider(a.ring), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithLogInfo(false),
 		zk.WithEventCallback(func(e zk.Event) {
 			<-ready
 			a.mu.Lock()

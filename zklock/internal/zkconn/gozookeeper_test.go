@@ -105,7 +105,7 @@ func TestGoZooKeeper(t *testing.T) {
 		"unnamed": func(t *testing.T, a *alone) {
 			a.refuse = func(int, int32) int32 { return -127 }
 			a.begin(t)
-			if _, err := a.Sync("/"); !errors.Is(named(err), errBusy) {
+			if _, err := a.Sync("/"); !errors.Is(StepError("sync", "/", err), errBusy) {
 				t.Errorf("%v", err)
 			}
 		},

@@ -110,7 +110,7 @@ func (w *Wire) noteGreeting(b []byte) error {
 	opening := w.opening
 	w.mu.Unlock()
 	w.trust = &trust{window: granted.Window, opened: opening, grain: granted.Grain}
-	times, err := w.link.greeted(w, greeting{id, password, granted, opening})
+	times, err := w.link.greeted(w, id, password, granted, opening)
 	if err != nil {
 		return err
 	}
@@ -139,21 +139,11 @@ func (w *Wire) noteReply(b []byte) error {
 	if w.link.config.AnyAnswer && shows != nothing {
 		renewed = r.sent
 	}
-	if r.op == 0 { // a ping
-		zxid = 0
-	}
-	if failed {
-		r.creation = nil
-	}
-	w.link.answered(w, zxid, renewed, r.creation)
+	w.link.answered(w, r, zxid, shows, renewed)
 	switch {
 	case r.op == opCloseSession && (!failed || code == codeSessionExpired):
 		w.link.sessionOver(w)
-	case failed:
-	case shows > nothing && !w.served:
-		w.served = true
-		w.link.serves()
-	case r.auth != nil:
+	case r.auth != nil && !failed:
 		w.link.keepAuth(*r.auth)
 	}
 	return nil

@@ -12,8 +12,7 @@ func (l *Link) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Check is a write to the quorum that changes nothing and succeeds only while a
-// znode is there.
+// Check is a write to the quorum that changes nothing and succeeds only while a znode is there.
 func (l *Link) Check(ctx context.Context, path string) error {
 	return l.Transact(ctx, "check", path, &zk.CheckVersionRequest{Path: path, Version: -1})
 }
@@ -26,14 +25,15 @@ func (l *Link) Transact(ctx context.Context, step, path string, ops ...any) erro
 
 // Znode is what a znode says of itself.
 type Znode struct {
-	Data []byte
-	Stat *zk.Stat
+	Data     []byte
+	Children []string // only of watches
+	Stat     *zk.Stat
 }
 
 func (l *Link) Get(ctx context.Context, path string) (Znode, error) {
 	return call(ctx, l, "read", path, func(conn *zk.Conn) (Znode, error) {
 		data, stat, err := conn.Get(path)
-		return Znode{data, stat}, err
+		return Znode{Data: data, Stat: stat}, err
 	})
 }
 

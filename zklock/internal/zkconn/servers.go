@@ -30,8 +30,8 @@ func (s *server) String() string {
 	return fmt.Sprintf("%s (%s)", s.name, s.at)
 }
 
-// resolve looks the names up again, and returns their servers. A name whose look-up fails or takes too long keeps the addresses that it had.
-func (l *Link) resolve(ctx context.Context) []*server {
+// resolve looks the names up again. A name whose look-up fails or takes too long keeps the addresses that it had.
+func (l *Link) resolve(ctx context.Context) {
 	l.mu.Lock()
 	t := l.timesLocked()
 	limit := t.FirstReply
@@ -45,7 +45,13 @@ func (l *Link) resolve(ctx context.Context) []*server {
 	failures := make([]error, len(l.names))
 	var lookups sync.WaitGroup
 	for i, name := range l.names {
-		lookups.Go(func() { found[i], failures[i] = lookUp(ctx, name) })
+		lookups.Go(func() {
+			host, port, _ := net.SplitHostPort(name)
+			found[i], failures[i] = network.LookUp(ctx, host)
+			for j, address := range found[i] {
+				found[i][j] = net.JoinHostPort(address, port)
+			}
+		})
 	}
 	lookups.Wait()
 	l.mu.Lock()
@@ -68,17 +74,6 @@ func (l *Link) resolve(ctx context.Context) []*server {
 		}
 	}
 	l.servers = now
-	return now
-}
-
-// lookUp returns the addresses that a name stands for.
-func lookUp(ctx context.Context, name string) ([]string, error) {
-	host, port, _ := net.SplitHostPort(name)
-	addresses, err := network.LookUp(ctx, host)
-	for i, address := range addresses {
-		addresses[i] = net.JoinHostPort(address, port)
-	}
-	return addresses, err
 }
 
 // next returns the server to dial: the one that was dialled longest ago, so that no order of a resolver's answers keeps a server from

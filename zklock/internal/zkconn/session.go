@@ -32,43 +32,36 @@ type Session struct {
 // Times returns the times of the shortest timeout that was negotiated for this session.
 func (s *Session) Times() *zktimes.Times { return s.shortest.Load() }
 
-// greeting is a server's ConnectResponse.
-type greeting struct {
-	session  int64 // 0 if the session that the client asked for is over
-	password []byte
-	granted  *zktimes.Times
-	asked    driver.Instant // when the client sent the ConnectRequest
-}
-
-// greeted takes in a greeting, before anything else on the connection counts. It returns the times of the session.
-func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
-	if g.session == 0 {
+// greeted takes in a ConnectResponse, before anything else on the connection counts, and returns the times of the session. id is 0 if the
+// session that the client asked for is over. asked is when the client sent the ConnectRequest.
+func (l *Link) greeted(w *Wire, id int64, password []byte, granted *zktimes.Times, asked driver.Instant) (*zktimes.Times, error) {
+	if id == 0 {
 		l.sessionOver(w)
-		return g.granted, nil
+		return granted, nil
 	}
-	timeout := g.granted.Session
+	timeout := granted.Session
 	l.mu.Lock()
 	begins := l.session == nil
-	if begins && (l.wire != w || l.ending) || !begins && l.session.ID != g.session {
+	if begins && (l.wire != w || l.ending) || !begins && l.session.ID != id {
 		l.mu.Unlock()
 		l.sessionOver(w)
 		return nil, errOtherSession
 	}
 	l.refusals, l.usedLast = 0, l.host.Now()
-	l.times = g.granted
+	l.times = granted
 	if begins {
-		l.session = &Session{ID: g.session, Lease: driver.NewLease(l.host, timeout, driver.ErrSessionExpired)}
-		l.session.shortest.Store(g.granted)
+		l.session = &Session{ID: id, Lease: driver.NewLease(l.host, timeout, driver.ErrSessionExpired)}
+		l.session.shortest.Store(granted)
 	}
 	s := l.session
-	s.password, s.grown = g.password, s.grown || timeout > s.Times().Longest && !l.config.AnyAnswer
+	s.password, s.grown = password, s.grown || timeout > s.Times().Longest && !l.config.AnyAnswer
 	l.mu.Unlock()
 	if timeout < s.Times().Session {
-		s.shortest.Store(g.granted)
+		s.shortest.Store(granted)
 	}
 	switch {
 	case !begins:
-		s.Lease.Limit(g.asked, timeout) // resuming the session renews nothing yet: see trust
+		s.Lease.Limit(asked, timeout) // resuming the session renews nothing yet: see trust
 	case timeout != l.config.SessionTimeout.Truncate(time.Millisecond):
 		l.tasks.Go(func(context.Context) { // a log handler may call the client, and this is the reader of the connection
 			l.host.Logger().Warn("the servers grant another session timeout than was asked for",
@@ -76,7 +69,7 @@ func (l *Link) greeted(w *Wire, g greeting) (*zktimes.Times, error) {
 		})
 	}
 	if begins || l.config.AnyAnswer {
-		s.Lease.Renew(g.asked)
+		s.Lease.Renew(asked)
 	}
 	return s.Times(), nil
 }
@@ -131,19 +124,27 @@ func (l *Link) connectRequest() []byte {
 	})
 }
 
-// answered takes in a reply on connection w: its zxid, 0 for none; the moment at which it renews the lease, zero for none; and what it
-// has created. A reply that comes late on a former connection may belong to another history of the servers.
-func (l *Link) answered(w *Wire, zxid int64, renewed driver.Instant, created *creation) {
+// answered takes in a reply on connection w, and the moment at which the reply renews the lease; zero for none. A late reply on a former
+// connection may belong to another history of the servers.
+func (l *Link) answered(w *Wire, r request, zxid int64, shows proof, renewed driver.Instant) {
 	l.mu.Lock()
 	s := l.session
 	switch {
 	case l.wire != w:
 		s = nil
-	case zxid > 0:
+	case r.op != 0 && zxid > 0: // not of a ping
 		l.lastZxid = zxid
 	}
-	if created != nil {
-		created.czxid = zxid
+	if r.creation != nil && shows == written {
+		r.creation.czxid = zxid
+	}
+	if shows > nothing && l.failures > 0 {
+		l.failures = 0
+		for _, s := range l.servers {
+			if s.at != "" {
+				s.cause = nil
+			}
+		}
 	}
 	l.mu.Unlock()
 	if s != nil && !renewed.IsZero() {

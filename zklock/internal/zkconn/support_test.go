@@ -56,7 +56,9 @@ func complete(config Config) Config {
 
 // newestWire makes the newest connection of a link.
 func newestWire(l *Link, conn net.Conn, first time.Duration) *Wire {
-	l.lost(l.wire, net.ErrClosed)
+	if l.wire != nil {
+		l.wire.lose(net.ErrClosed)
+	}
 	w := newWire(conn, l, theServer, first)
 	l.mu.Lock()
 	defer l.mu.Unlock()

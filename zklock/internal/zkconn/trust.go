@@ -59,8 +59,7 @@ func (t *trust) note(x exchange, p proof) (renewed driver.Instant) {
 			}
 		}
 	}
-	// A busy session sends thousands a second; a few per window are enough, and
-	// leaving out the later ones errs on the safe side.
+	// A busy session sends thousands a second; a few per window are enough, and leaving out the later ones errs on the safe side.
 	if n := len(t.answers); p >= heard && (n == 0 || x.read.Sub(t.answers[n-1].read) >= t.grain) {
 		t.answers = bounded(append(t.answers, x))
 	}

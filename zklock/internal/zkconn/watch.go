@@ -53,10 +53,9 @@ type Watch struct {
 	Path string
 	Kind WatchKind
 
-	Read     chan struct{} // closed when Node, Children and Err are set
-	Node     Znode         // with data only for WatchData; without stat if the znode is missing
-	Children []string      // only for WatchChildren
-	Err      error         // why the node could not be read: zk.ErrNoNode and the like
+	Read chan struct{} // closed when Node and Err are set
+	Node Znode         // with data or children, by Kind; without stat if the znode is missing
+	Err  error         // why the node could not be read: zk.ErrNoNode and the like
 
 	Gone chan struct{} // closed when the watch has fired, or could not be set
 	Why  zk.EventType  // set before that
@@ -125,7 +124,7 @@ func (ws *watches) set(background context.Context, w *Watch) {
 		if ws.link.Wire() != on {
 			return zk.ErrConnectionClosed // the watch is lost with the connection
 		}
-		w.Node, w.Children, w.on = f.Znode, f.children, on
+		w.Node, w.on = f, on
 		close(w.Read)
 		return nil
 	})
@@ -149,18 +148,12 @@ func (ws *watches) set(background context.Context, w *Watch) {
 	}
 }
 
-// found is what a read that sets a watch has found.
-type found struct {
-	Znode
-	children []string
-}
-
 // read makes the read that sets a watch in the server, on a connection.
-func (ws *watches) read(ctx context.Context, w *Watch, on *Wire) (found, error) {
+func (ws *watches) read(ctx context.Context, w *Watch, on *Wire) (Znode, error) {
 	if on == nil {
-		return found{}, StepError("watch", w.Path, zk.ErrNoServer)
+		return Znode{}, StepError("watch", w.Path, zk.ErrNoServer)
 	}
-	return call(ctx, ws.link, "watch", w.Path, func(*zk.Conn) (f found, err error) {
+	return call(ctx, ws.link, "watch", w.Path, func(*zk.Conn) (f Znode, err error) {
 		switch w.Kind {
 		case WatchCreation:
 			var exists bool
@@ -168,7 +161,7 @@ func (ws *watches) read(ctx context.Context, w *Watch, on *Wire) (found, error) 
 				f.Stat = nil
 			}
 		case WatchChildren:
-			f.children, f.Stat, _, err = on.conn.ChildrenW(w.Path)
+			f.Children, f.Stat, _, err = on.conn.ChildrenW(w.Path)
 		default:
 			f.Data, f.Stat, _, err = on.conn.GetW(w.Path)
 		}
@@ -272,7 +265,7 @@ func (ws *watches) renew(on *Wire) {
 	var reads sync.WaitGroup
 	for _, w := range ws.all(on) {
 		slots <- struct{}{}
-		if on.alive.Err() != nil {
+		if on.Alive.Err() != nil {
 			break
 		}
 		reads.Go(func() {
@@ -292,12 +285,12 @@ func (ws *watches) setAgain(w *Watch, on *Wire) {
 		ws.finish(w, zk.EventNotWatching, nil)
 		return
 	}
-	var f found
-	err := ws.link.Retry(on.alive, nil, func(*Session) (err error) {
-		if on.alive.Err() != nil {
+	var f Znode
+	err := ws.link.Retry(on.Alive, nil, func(*Session) (err error) {
+		if on.Alive.Err() != nil {
 			return net.ErrClosed
 		}
-		f, err = ws.read(on.alive, w, on)
+		f, err = ws.read(on.Alive, w, on)
 		return err
 	})
 	ws.mu.Lock()
@@ -308,7 +301,7 @@ func (ws *watches) setAgain(w *Watch, on *Wire) {
 	switch why := w.missed(f.Stat, err); {
 	case why != 0:
 		ws.finish(w, why, nil)
-	case err != nil && on.alive.Err() == nil:
+	case err != nil && on.Alive.Err() == nil:
 		ws.finish(w, zk.EventNotWatching, err)
 	}
 }

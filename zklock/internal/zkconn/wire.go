@@ -43,11 +43,10 @@ type Wire struct {
 	conn   *zk.Conn    // set before calls can be made
 	closed atomic.Bool // conn.Close has been called
 
-	alive      context.Context // ends with the connection
+	Alive      context.Context // ends with the connection
 	die        context.CancelFunc
-	dead       <-chan struct{} // of alive
-	hasSession chan struct{}   // closed when go-zookeeper has taken in the session
-	closeSent  chan struct{}   // closed when the end of the session has been sent
+	hasSession chan struct{} // closed when go-zookeeper has taken in the session
+	closeSent  chan struct{} // closed when the end of the session has been sent
 
 	mu      strict.Mutex[strict.Wire]
 	opening driver.Instant // when the ConnectRequest was sent
@@ -61,7 +60,6 @@ type Wire struct {
 	frame  []byte // what go-zookeeper has not read yet of the newest frame
 	buffer []byte // of frames
 	failed error  // why no further frame is read
-	served bool   // a request was answered
 }
 
 // request is what the wire remembers of a request until its reply.
@@ -83,8 +81,7 @@ func newWire(conn net.Conn, l *Link, s *server, first time.Duration) *Wire {
 		hasSession: make(chan struct{}),
 		closeSent:  make(chan struct{}),
 	}
-	w.alive, w.die = context.WithCancel(context.Background())
-	w.dead = w.alive.Done()
+	w.Alive, w.die = context.WithCancel(context.Background())
 	return w
 }
 
@@ -181,7 +178,12 @@ func (w *Wire) Close() error {
 // lose ends the connection for a reason. Before any request fails with it, calls wait, and the client reports that it is not
 // connected. The next connection begins after that.
 func (w *Wire) lose(err error) {
-	w.link.lost(w, err)
+	w.link.mu.Lock()
+	if w.link.wire == w {
+		w.link.wire, w.link.lastErr = nil, err
+		w.link.shutLocked()
+	}
+	w.link.mu.Unlock()
 	_ = w.Conn.Close()
 	w.die()
 }
