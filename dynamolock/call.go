@@ -77,9 +77,8 @@ var deniedCodes = []string{
 	"InvalidClientTokenId", "ExpiredToken", "ExpiredTokenException", "NotAuthorized", "OptInRequired",
 }
 
-// identityCodes are answers of the service that exchanges another identity provider's
-// token for credentials: that it could not check the token just now, or that the token is
-// being replaced. Nothing was sent to DynamoDB.
+// identityCodes are answers of the service that exchanges another identity provider's token for credentials: that it could not check the
+// token just now, or that the token is being replaced. Nothing was sent to DynamoDB.
 var identityCodes = []string{"InvalidIdentityToken", "InvalidIdentityTokenException", "IDPCommunicationError"}
 
 var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}

@@ -22,17 +22,14 @@ type Client struct {
 	store *store
 }
 
-// New returns a client for a table that exists: see [CreateTable]. It describes the
-// table first, and waits while the table is being created, for as long as ctx or
-// [Options.OpenTimeout] allows. The client is then Ready.
+// New returns a client for a table that exists: see [CreateTable]. It describes the table first, and waits while the table is being
+// created, for as long as ctx or [Options.OpenTimeout] allows. The client is then Ready.
 //
-// It fails with [holdfast.ErrInvalid] for options out of bounds, before anything
-// is sent; with [ErrTable] if there is no such table, or one with other keys;
-// with [holdfast.ErrDenied] if the credentials are missing or do not suffice;
-// and with [holdfast.ErrDisconnected], and what ctx ended with, if nothing
-// answers in time. ddb is used until Close, and is not closed. Of an HTTP client that the SDK
-// has built ([awshttp.BuildableClient]) New uses a copy, with a connection pool of its own, that dials every
-// address of the endpoint's name within [Options.Timeout].
+// It fails with [holdfast.ErrInvalid] for options out of bounds, before anything is sent; with [ErrTable] if there is no such table, or
+// one with other keys; with [holdfast.ErrDenied] if the credentials are missing or do not suffice; and with [holdfast.ErrDisconnected],
+// and what ctx ended with, if nothing answers in time. ddb is used until Close, and is not closed. Of an HTTP client that the SDK has
+// built ([awshttp.BuildableClient]) New uses a copy, with a connection pool of its own, that dials every address of the endpoint's name
+// within [Options.Timeout].
 //
 // [awshttp.BuildableClient]: https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/aws/transport/http#BuildableClient
 func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
@@ -79,11 +76,9 @@ func (e *engine) Close(ctx context.Context) error {
 
 // open waits until the table can be used.
 func (s *store) open(ctx context.Context) error {
-	t := &table{
-		ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: roundsOf(ctx),
-	}
-	ctx, cancel := s.opts.open(ctx)
+	ctx, cancel, rounds := s.opts.open(ctx)
 	defer cancel()
+	t := &table{ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: rounds}
 	out, err := t.wait(ctx)
 	if err != nil {
 		s.reach.close()
@@ -105,9 +100,8 @@ func (c *Client) Options() Options {
 	return c.store.opts
 }
 
-// BreakNow is Break, but frees the key at once: the holder of a lock with a lease does not
-// know until its next heartbeat, and another client may have the key by then. Only fencing
-// covers that gap. Errors are those of Break.
+// BreakNow is Break, but frees the key at once: the holder of a lock with a lease does not know until its next heartbeat, and another
+// client may have the key by then. Only fencing covers that gap. Errors are those of Break.
 func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
 	if ctx != nil { // else Break refuses it
 		ctx = recordlock.AtOnce(ctx)
@@ -115,23 +109,20 @@ func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
 	return c.Break(ctx, info)
 }
 
-// ConditionCheck returns a check to put into your own transaction (TransactWriteItems).
-// The transaction then succeeds only while the table says that lock is held: not once it
-// was released, taken over, reclaimed or broken. It does for writes within DynamoDB what
-// a fencing token does for other resources.
+// ConditionCheck returns a check to put into your own transaction (TransactWriteItems). The transaction then succeeds only while the
+// table says that lock is held: not once it was released, taken over, reclaimed or broken. It does for writes within DynamoDB what a
+// fencing token does for other resources.
 //
 //	check, err := client.ConditionCheck(lock)
 //	_, err = ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 //		TransactItems: []types.TransactWriteItem{{ConditionCheck: check}, {Put: ...}},
 //	})
 //
-// A check that fails is reported in the TransactionCanceledException as the reason
-// ConditionalCheckFailed. The reason TransactionConflict does not mean that the lock has
-// ended: heartbeats write the same item, so try the transaction again. The check can be
-// used for as long as the lock is held. With [FailClosed] do not use it, nor send a
-// transaction with it again, once the lock is released: there a free key has no item, so a
-// copy of the acquisition that arrives late brings back the one that the check looks for,
-// until the client notices. In the other modes the item stays, and refuses such a copy.
+// A check that fails is reported in the TransactionCanceledException as the reason ConditionalCheckFailed. The reason TransactionConflict
+// does not mean that the lock has ended: heartbeats write the same item, so try the transaction again. The check can be used for as long
+// as the lock is held. With [FailClosed] do not use it, nor send a transaction with it again, once the lock is released: there a free key
+// has no item, so a copy of the acquisition that arrives late brings back the one that the check looks for, until the client notices. In
+// the other modes the item stays, and refuses such a copy.
 //
 // ConditionCheck itself sends nothing. If the lock has ended, it fails with the error of
 // lock.Err; if the lock is not one of this client, with [holdfast.ErrInvalid].
@@ -161,11 +152,9 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 	}, nil
 }
 
-// API is the part of the AWS SDK that a client calls. [*dynamodb.Client] implements it,
-// and so can a wrapper, for tracing or counting. A method must return when its ctx ends,
-// and pass on the options that it is given: they switch off the SDK's retries. It must not
-// repeat a request by itself: in the modes that never expire, the request before the last
-// could leave a key held for ever.
+// API is the part of the AWS SDK that a client calls. [*dynamodb.Client] implements it, and so can a wrapper, for tracing or counting. A
+// method must return when its ctx ends, and pass on the options that it is given: they switch off the SDK's retries. It must not repeat a
+// request by itself: in the modes that never expire, the request before the last could leave a key held for ever.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)

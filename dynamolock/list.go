@@ -7,58 +7,39 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
-// pages returns a function that reads the items of a List page by page, and
-// reports whether there are more.
+// pages returns a function that reads the items of a List page by page, and reports whether there are more. It queries the partition if
+// the prefix names one. Otherwise it scans the table, and the caller compares the keys: a filter would not make a scan cheaper.
 func (s *store) pages(prefix string) (func(context.Context) ([]attributes, bool, error), error) {
-	keys := s.opts.Keys
-	partition, sort, split := strings.Cut(prefix, keys.Separator)
-	if keys.Sort.Name != "" && split && partition != "" {
-		return s.queryPages(partition, sort)
+	keys, x := &s.opts.Keys, &expression{}
+	filter, consistent := x.expr("attribute_exists(#guid)"), aws.Bool(true)
+	partition, sort, query := prefix, "", false
+	if keys.Sort.Name != "" {
+		partition, sort, query = strings.Cut(prefix, keys.Separator)
 	}
-	x := &expression{}
-	filter := x.expr("attribute_exists(#guid)")
-	if prefix != "" {
-		if keys.Partition.Type == types.ScalarAttributeTypeN {
-			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
+	var p types.AttributeValue
+	if query = query && partition != ""; query || partition != "" && keys.Partition.Type != types.ScalarAttributeTypeN {
+		var err error
+		if p, err = keys.Partition.encode("prefix", partition, maxPartition); err != nil {
+			return nil, err
 		}
-		if partition = keys.beforeSeparator(prefix); partition != "" {
-			begin, err := keys.Partition.encode("prefix", partition, maxPartition)
+	}
+	if !query {
+		in := &dynamodb.ScanInput{
+			TableName: &s.opts.Table, ConsistentRead: consistent, FilterExpression: &filter, ExpressionAttributeNames: x.names,
+		}
+		return func(ctx context.Context) ([]attributes, bool, error) {
+			out, err := call(ctx, s, "Scan", in, s.api.Scan)
 			if err != nil {
-				return nil, err
+				return nil, true, err
 			}
-			filter += x.expr(" AND begins_with("+x.alias(aliasKey, keys.Partition.Name)+", ?)", begin)
-		}
-	}
-	in := &dynamodb.ScanInput{
-		TableName: &s.opts.Table, ConsistentRead: aws.Bool(true), FilterExpression: &filter,
-		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
-	}
-	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, s, "Scan", in, s.api.Scan)
-		if err != nil {
-			return nil, true, err
-		}
-		in.ExclusiveStartKey = out.LastEvaluatedKey
-		return out.Items, len(out.LastEvaluatedKey) > 0, nil
-	}, nil
-}
-
-func (s *store) queryPages(partition, sort string) (func(context.Context) ([]attributes, bool, error), error) {
-	keys := s.opts.Keys
-	x := &expression{}
-	p, err := keys.Partition.encode("prefix", partition, maxPartition)
-	if err != nil {
-		return nil, err
+			in.ExclusiveStartKey = out.LastEvaluatedKey
+			return out.Items, len(out.LastEvaluatedKey) > 0, nil
+		}, nil
 	}
 	cond := x.expr(x.alias(aliasKey, keys.Partition.Name)+" = ?", p)
-	if sort != "" {
-		if keys.Sort.Type == types.ScalarAttributeTypeN {
-			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only %q can be listed", partition+keys.Separator)
-		}
+	if sort != "" && keys.Sort.Type != types.ScalarAttributeTypeN {
 		begin, err := keys.Sort.encode("prefix", sort, maxSort)
 		if err != nil {
 			return nil, err
@@ -66,8 +47,7 @@ func (s *store) queryPages(partition, sort string) (func(context.Context) ([]att
 		cond += x.expr(" AND begins_with("+x.alias(aliasSort, keys.Sort.Name)+", ?)", begin)
 	}
 	in := &dynamodb.QueryInput{
-		TableName: &s.opts.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: &cond,
-		FilterExpression:         aws.String(x.expr("attribute_exists(#guid)")),
+		TableName: &s.opts.Table, ConsistentRead: consistent, KeyConditionExpression: &cond, FilterExpression: &filter,
 		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {

@@ -47,20 +47,14 @@ func (o *Options) fillTimes() error {
 	return nil
 }
 
-// open bounds the time that New or CreateTable takes.
-func (o *Options) open(ctx context.Context) (context.Context, context.CancelFunc) {
+// open bounds the time that New or CreateTable takes. Without a deadline of ctx, two rounds of requests without an answer end it, too.
+func (o *Options) open(ctx context.Context) (bounded context.Context, cancel context.CancelFunc, rounds int) {
 	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
+		bounded, cancel = context.WithCancel(ctx)
+		return bounded, cancel, 0
 	}
-	return context.WithTimeout(ctx, o.OpenTimeout)
-}
-
-// roundsOf is how many requests without an answer end New or CreateTable: two if ctx has no deadline, else any number.
-func roundsOf(ctx context.Context) int {
-	if _, ok := ctx.Deadline(); ok {
-		return 0
-	}
-	return 2
+	bounded, cancel = context.WithTimeout(ctx, o.OpenTimeout)
+	return bounded, cancel, 2
 }
 
 // signed is how long DynamoDB accepts a request after it was signed: the signature

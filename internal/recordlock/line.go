@@ -22,8 +22,6 @@ type line struct {
 	denied   driver.Instant // since when others have held the key; zero if they do not
 	yields   driver.Instant // the client leaves the key to others until then
 	paces    [2]pace        // of reads and of writes
-	look     *look          // the latest that is over; nil if there was none
-	nextLook driver.Instant // no look before
 }
 
 // A waiter is a place in a line.
@@ -63,14 +61,6 @@ func (e *Engine) withLine(key string, f func(l *line, now driver.Instant)) {
 	f(e.lineLocked(key), now)
 }
 
-// tidyLocked forgets a vacant key that no call wants.
-func (e *Engine) tidyLocked(key string, l *line, now driver.Instant) {
-	paced := l.paces[reads].loop != nil || l.paces[writes].loop != nil
-	if len(l.waiters) == 0 && l.seen.rec.Vacant() && !paced && l.yields.Sub(now) <= 0 {
-		delete(e.lines, key)
-	}
-}
-
 // lead returns the waiter that leads, or nil.
 func (l *line) lead() *waiter {
 	if i := slices.IndexFunc(l.waiters, func(w *waiter) bool { return !w.rests }); i >= 0 {
@@ -107,10 +97,9 @@ func (e *Engine) join(key, grant string) *waiter {
 }
 
 func (e *Engine) leave(key string, w *waiter) {
-	e.withLine(key, func(l *line, now driver.Instant) {
+	e.withLine(key, func(l *line, _ driver.Instant) {
 		l.waiters = slices.DeleteFunc(l.waiters, func(x *waiter) bool { return x == w })
 		l.wake()
-		e.tidyLocked(key, l, now)
 	})
 }
 
@@ -148,7 +137,6 @@ func (e *Engine) saw(key string, rec Record) (seen observation) {
 			l.wake()
 		}
 		seen = l.seen
-		e.tidyLocked(key, l, now)
 	})
 	return seen
 }
@@ -207,54 +195,14 @@ func (e *Engine) paced(ctx context.Context, key string, kind int, send func() er
 	return err
 }
 
-// A look is a fresh read for all calls of a client that began before it was sent. Looks at a key are a tenth of Poll
-// apart, but at most maxLookPace, so that tries in a loop cost little.
-type look struct {
-	sent driver.Instant
-	seen observation
-	err  error
-}
-
-const maxLookPace = 100 * time.Millisecond
-
-// lookAt returns the result of a look that is sent after the call began.
+// lookAt reads the present record of a key.
 func (e *Engine) lookAt(ctx context.Context, key string) (seen observation, err error) {
-	for began, wait := e.host.Now(), time.Duration(1); wait > 0; {
-		var shared *look
-		e.withLine(key, func(l *line, now driver.Instant) {
-			if l.look != nil && l.look.sent.Sub(began) > 0 {
-				shared = l.look
-				return
-			}
-			wait = max(l.nextLook.Sub(now), l.paces[reads].until.Sub(now), 0)
-			if end, ends := ctx.Deadline(); ends && time.Until(end) < wait+maxLookPace {
-				wait = 0 // there is no time to wait
-			}
-			if wait == 0 {
-				l.nextLook = now.Add(min(e.opts.Poll/10, maxLookPace))
-			}
-		})
-		if shared != nil {
-			return shared.seen, shared.err
-		}
-		if !backoff.Sleep(ctx, wait, nil) {
-			return seen, unsent(ctx)
-		}
-	}
-	var sent driver.Instant
 	err = e.paced(ctx, key, reads, func() error {
-		sent = e.host.Now()
 		rec, err := e.read(ctx, key, true)
 		if err == nil {
 			seen = e.saw(key, rec)
 		}
 		return err
 	})
-	if ctx.Err() == nil {
-		e.withLine(key, func(l *line, now driver.Instant) {
-			l.look = &look{sent, seen, err}
-			e.tidyLocked(key, l, now)
-		})
-	}
 	return seen, err
 }

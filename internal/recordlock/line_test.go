@@ -2,7 +2,6 @@ package recordlock_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -68,44 +67,6 @@ func (c *client) isHeld(t testing.TB, key string, token holdfast.Token) {
 	if _, err := c.TryAcquire(t.Context(), key); !errors.As(err, &held) || held.Holder.Token != token {
 		t.Errorf("%v, want a HeldError of token %v", err, token)
 	}
-}
-
-// The try that reads for others may be cancelled, or its read may fail: the others have
-// their answer, or fail by themselves.
-func TestSharedLook(t *testing.T) {
-	bubble(t, modes[0], func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		lock := a.hold(t, "k")
-		b.isHeld(t, "k", lock.Token())
-		b.conn.SetFault(func(memstore.Op) memstore.Fault { return memstore.Fault{Delay: time.Second} })
-		first, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		b.isHeld(t, "k", lock.Token()) // the next one is not sent at once
-		all.Go(func() {
-			if _, err := b.TryAcquire(first, "k"); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		for range 10 {
-			all.Go(func() { b.isHeld(t, "k", lock.Token()) })
-		}
-		time.Sleep(poll / 2) // the look is under way
-		cancel()
-		all.Wait()
-
-		b.conn.SetFault(func(memstore.Op) memstore.Fault { return memstore.Fault{Err: throttled} })
-		for range 10 {
-			all.Go(func() {
-				if _, err := b.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		b.conn.SetFault(nil)
-		b.isHeld(t, "k", lock.Token())
-	})
 }
 
 // The writes of one key fail, its reads do not, and nothing else is asked for: the last of the tries is soon, and the reads

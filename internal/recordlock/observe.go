@@ -3,11 +3,9 @@ package recordlock
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -81,23 +79,15 @@ func (e *Engine) Watch(ctx context.Context, req *driver.Request) error {
 	}
 }
 
-// mayBeDead reports whether the contender could have the key if every holder were dead whose latest beat is longer ago than its lease,
-// by the wall clocks, and that was not seen to beat since a moment, and every waiter whose intent was not seen to be renewed.
+// mayBeDead reports whether a live grant was not seen to be renewed since a moment, and its latest beat is longer ago than its lease by
+// the wall clocks. Without holders, the same of the intent, which has no time.
 func (c *contender) mayBeDead(since driver.Instant) bool {
-	now, seen := c.host.Now(), c.seen
-	seen.since = maps.Clone(seen.since)
-	suppose := func(beat string, lease time.Duration) {
-		if seen.since[beat].Sub(since) <= 0 {
-			seen.since[beat] = now.Add(-lease)
-		}
-	}
-	for _, h := range seen.rec.Holders {
-		if h.Lease != Forever && now.Wall.After(h.Touched.Add(h.Lease)) {
-			suppose(h.Beat, h.Lease)
-		}
-	}
-	suppose(seen.rec.Intent.Beat, seen.rec.Intent.Lease)
-	return (&contender{Engine: c.Engine, req: c.req, seen: seen}).plan().may
+	now := c.host.Now()
+	silent := func(beat string) bool { return c.seen.since[beat].Sub(since) <= 0 }
+	live := c.live(&c.seen, now)
+	return len(live) == 0 && silent(c.seen.rec.Intent.Beat) || slices.ContainsFunc(live, func(h Holder) bool {
+		return h.Lease != Forever && now.Wall.After(h.Touched.Add(h.Lease)) && silent(h.Beat)
+	})
 }
 
 // Ask implements driver.Driver. The holder reads it in the answer to its next beat.
