@@ -143,7 +143,7 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m -skip '$(virtual)' ./integration/cmd/chaos
-	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
+	HOLDFAST_OPERATIONS=20000 go test -v -timeout 30m -run 'Test(Dynamo|ZooKeeper)Differential$$' ./integration
 	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
 	integration/setup.sh versions integration/versions.sh everything 3.5.10
 

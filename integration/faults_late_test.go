@@ -111,7 +111,7 @@ func TestDeletionInAnOutageBeforeTheGrant(t *testing.T) {
 
 // Z9. The predecessor is deleted while the waiter is cut off. After a reconnect the waiter reads its predecessor again.
 func TestHolderReleasesInWaitersOutage(t *testing.T) {
-	playOnBoth(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
+	playOnBoth(t, nil, func(t *testing.T, s *scene) {
 		holder, got, _ := s.waiting(t)
 		s.reads(t, 2)
 		s.proxy.Cut()

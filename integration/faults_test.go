@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
-	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // A faultStep is one request of a call that a fault strikes.
@@ -86,12 +85,13 @@ func TestFaults(t *testing.T) {
 		for _, fault := range []string{"lost", "late", "cut", "expired"} {
 			for direction := range losses {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, direction, fault), func(t *testing.T) {
-					opts := &zklock.Options{SessionTimeout: longest}
-					if step.behind {
+					opts, run := options(), play
+					switch {
+					case step.behind:
 						opts.SessionTimeout = 8 * time.Second
-					}
-					run := play
-					if step.real && fault != "late" {
+					case fault == "late":
+						opts.SessionTimeout = longest
+					case step.real:
 						run = playOnBoth
 					}
 					run(t, opts, func(t *testing.T, s *scene) { step.strike(t, s, fault, direction) })

@@ -250,14 +250,18 @@ func TestMixedReaders(t *testing.T) {
 			node := startNode(t, target, patient)
 			node.do("acquire", "key")
 			readers[0].kill()
-			select {
-			case r := <-node.answers:
+			tooEarly := func(shows any) {
+				t.Helper()
 				select {
 				case lost := <-readers[1].lost:
-					verdict.Fatalf(t, "too early: Node reports %+v, after the reader that lives reported %+v", r, lost)
+					verdict.Fatalf(t, "too early: %+v, after the reader that lives reported %+v", shows, lost)
 				case <-time.After(promptly):
-					t.Fatalf("too early: Node reports %+v", r)
+					t.Fatalf("too early: %+v", shows)
 				}
+			}
+			select {
+			case r := <-node.answers:
+				tooEarly(r)
 			case r := <-readers[1].answers:
 				t.Fatalf("the reader that lives reports %+v", r)
 			case <-time.After(fleetLease + fleetLease/2):
@@ -265,7 +269,7 @@ func TestMixedReaders(t *testing.T) {
 			info, err := c.dial(t, target, "operator").Inspect(limited(t), "key")
 			must(t, err)
 			if len(info.Holders) == 0 || info.Limit == 0 && !info.Shared {
-				t.Errorf("the key that is shared: %+v", info)
+				tooEarly(info)
 			}
 			readers[1].kill()
 			token := node.says(fleetAcquired).Token

@@ -24,7 +24,7 @@ import (
 // order among the answers on a connection.
 func TestZooKeeperDifferential(t *testing.T) {
 	start(t)
-	operations := setting(t, "HOLDFAST_OPERATIONS", 3000, strconv.Atoi)
+	operations := setting(t, "HOLDFAST_OPERATIONS", 1500, strconv.Atoi)
 	r := rand.New(rand.NewPCG(seeded(t), 0))
 	const tick = 200 * time.Millisecond
 	server := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: lasting, ContainerCheckInterval: time.Hour})
