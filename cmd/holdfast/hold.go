@@ -61,7 +61,7 @@ func (a *app) printHold(lock *holdfast.Lock) error {
 	if lock.Token() != 0 {
 		token = lock.Token().String()
 	}
-	return a.print(lockJSON{Key: lock.Key(), Held: true, Owner: lock.Owner(), Token: lock.Token()}, "%s", token)
+	return a.print(lockJSON{Key: lock.Key(), Held: true, holderJSON: holderJSON{Owner: lock.Owner(), Token: lock.Token()}}, "%s", token)
 }
 
 // releaseHold releases the lock if it is still held. --timeout or a signal ends the wait

@@ -57,26 +57,19 @@ func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0
 
 // lockJSON is a key and its holder in JSON.
 type lockJSON struct {
-	Key       string         `json:"key"`
-	Held      bool           `json:"held"`
-	Stale     bool           `json:"stale,omitempty"`
-	Owner     string         `json:"owner,omitempty"`
-	Token     holdfast.Token `json:"token,omitempty"`
-	Since     *time.Time     `json:"since,omitempty"`
-	QueuedAt  *time.Time     `json:"queued_at,omitempty"`
-	LeaseMS   int64          `json:"lease_ms,omitempty"`
-	LastHeard *time.Time     `json:"last_heard,omitempty"`
-	SeemsDead bool           `json:"seems_dead,omitempty"`
-	dataJSON
+	Key   string `json:"key"`
+	Held  bool   `json:"held"`
+	Stale bool   `json:"stale,omitempty"`
+	holderJSON
 	Shared  bool         `json:"shared,omitempty"`
 	Limit   int          `json:"limit,omitempty"`
 	Holders []holderJSON `json:"holders,omitempty"`
 	Queue   []waiterJSON `json:"queue,omitempty"`
 }
 
-// holderJSON is one of those who share a key.
+// holderJSON is a holder, perhaps one of several.
 type holderJSON struct {
-	Owner     string         `json:"owner"`
+	Owner     string         `json:"owner,omitempty"`
 	Token     holdfast.Token `json:"token,omitempty"`
 	Since     *time.Time     `json:"since,omitempty"`
 	QueuedAt  *time.Time     `json:"queued_at,omitempty"`
@@ -102,30 +95,11 @@ type dataJSON struct {
 }
 
 func newLockJSON(info holdfast.Info) lockJSON {
-	l := lockJSON{
-		Key:       info.Key,
-		Held:      info.Held,
-		Stale:     info.Stale,
-		Owner:     info.Owner,
-		Token:     info.Token,
-		Since:     timeJSON(info.Since),
-		QueuedAt:  timeJSON(info.QueuedAt),
-		LeaseMS:   info.Lease.Milliseconds(),
-		dataJSON:  newDataJSON(info.Data),
-		Shared:    info.Shared,
-		Limit:     info.Limit,
-		LastHeard: timeJSON(info.LastHeard),
-		SeemsDead: info.SeemsDead(time.Now()),
-	}
-	for h := range info.Each() {
-		if !info.Shared {
-			break
+	l := lockJSON{Key: info.Key, Held: info.Held, Stale: info.Stale, holderJSON: newHolderJSON(info), Shared: info.Shared, Limit: info.Limit}
+	if info.Shared {
+		for h := range info.Each() {
+			l.Holders = append(l.Holders, newHolderJSON(h))
 		}
-		l.Holders = append(l.Holders, holderJSON{
-			Owner: h.Owner, Token: h.Token, Since: timeJSON(h.Since), QueuedAt: timeJSON(h.QueuedAt),
-			LeaseMS: h.Lease.Milliseconds(), dataJSON: newDataJSON(h.Data),
-			LastHeard: timeJSON(h.LastHeard), SeemsDead: h.SeemsDead(time.Now()),
-		})
 	}
 	for _, w := range info.Queue {
 		l.Queue = append(l.Queue, waiterJSON{
@@ -133,6 +107,13 @@ func newLockJSON(info holdfast.Info) lockJSON {
 		})
 	}
 	return l
+}
+
+func newHolderJSON(h holdfast.Info) holderJSON {
+	return holderJSON{
+		Owner: h.Owner, Token: h.Token, Since: timeJSON(h.Since), QueuedAt: timeJSON(h.QueuedAt), LeaseMS: h.Lease.Milliseconds(),
+		LastHeard: timeJSON(h.LastHeard), SeemsDead: h.SeemsDead(time.Now()), dataJSON: newDataJSON(h.Data),
+	}
 }
 
 func timeJSON(t time.Time) *time.Time {
