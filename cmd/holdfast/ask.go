@@ -11,25 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-const askLong = `Ask the holder of KEY to let go. It is a wish: what comes of it is up to the holder's
-program, which the library tells of it. "holdfast elect --step-down-when-asked" heeds
-it; "holdfast run" only prints a line. It reaches only the present grant, and no later
-one; if several share the key, it reaches each of them.
-
-Without --wait, ask ends when the engine has kept the wish. With --wait, it ends when
-that grant is over, whether somebody else has the lock by then or not. With
---break-after it waits so long, and then takes the lock away from a holder that has not
-let go, as "holdfast break" does: see there what that means. On DynamoDB a holder hears
-of the wish with its next heartbeat only, by default up to a quarter of its lease later:
-give it more time than that.
-
-If nobody holds KEY there is nobody to ask (exit status 1), nor if the grant is over
-before it could be asked about.`
-
-const askExample = `  holdfast ask deploy
-  holdfast ask deploy --wait
-  holdfast ask deploy --break-after 30s`
-
 // askFlags are the flags of ask.
 type askFlags struct {
 	key        string
@@ -42,8 +23,6 @@ func newAskCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "ask KEY",
 		Short:             "Ask the holder of a lock to let go",
-		Long:              askLong,
-		Example:           askExample,
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}

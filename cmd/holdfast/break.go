@@ -16,28 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-const breakLong = `Take the lock of KEY away from whoever holds it, so that the next one gets it.
-
-break shows who would lose the lock, and asks. With --yes it does not ask; without a
-terminal it needs --yes. With --token it does nothing unless the holder has that
-fencing token. If several share the key, --token says whose lock it is to be, and --all
-that it is to be that of each of them. If the key gets another holder between the look
-and the break, nothing is broken either (exit status 1).
-
-On ZooKeeper the key is free at once, and the holder learns of it at once. On DynamoDB
-the holder learns of it at its next heartbeat, and the key is free then; if the holder
-is dead, when somebody has waited for its lease. With --now, or if the lock never
-expires, it is free at once there, too. Until the holder learns of it, it may act on a
-lock that is somebody else's; only resources that compare fencing tokens are safe from
-that. A command under "holdfast run" is killed when its holder learns of it.`
-
 func newBreakCommand(a *app) *cobra.Command {
 	var yes, all, now bool
 	var token uint64
 	cmd := &cobra.Command{
 		Use:               "break KEY",
 		Short:             "Take a lock away from its holder",
-		Long:              breakLong,
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}

@@ -231,11 +231,7 @@ func (d *dynamoDB) commands(a *app) []*cobra.Command {
 	table.AddCommand(&cobra.Command{
 		Use:   "create",
 		Short: "Create the table, or check that it is fit for use",
-		Long: `See to it that there is a DynamoDB table of the name --table with the keys
---partition-key and --sort-key: create it, with on-demand billing, or check the one
-that is there. With --ttl-attribute, Time to Live is switched on. Wait until the
-table can be used, for --timeout at most.`,
-		Args: takes(0, 0),
+		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.set.engine != "" && a.set.engine != d.about().choice() {
 				return usagef("tables are DynamoDB's, and --engine is %s", a.set.engine)

@@ -14,27 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-const holdLong = `Take the lock of KEY, print its fencing token, and keep the lock until standard input
-ends or INT, TERM, HUP or QUIT arrives; then release it. If standard input is
-/dev/null, as for a background job of a script, only a signal ends it. Without --wait
-or --try, hold waits as long as it takes.
-
-The exit status is 0 if the lock was held to the end, 79 if it was lost, and 124 if
---ttl was reached. Nothing ends the work that you do under the lock when "hold" ends.
-If the work is a command, use "holdfast run", which does that.
-
-With --mode fail-closed there is no token, and "-" is printed.`
-
-const holdExample = `  coproc holdfast hold deploy && read -r token <&"${COPROC[0]}"   # bash
-  holdfast hold deploy --try -o json </dev/null`
-
 func newHoldCommand(a *app) *cobra.Command {
 	var q acquireFlags
 	cmd := &cobra.Command{
 		Use:               "hold KEY",
 		Short:             "Hold a lock until standard input ends",
-		Long:              holdLong,
-		Example:           holdExample,
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -26,11 +25,4 @@ func sharing(info holdfast.Info) (name, value string) {
 		return "permits", fmt.Sprintf("%d of %d", len(info.Holders), info.Limit)
 	}
 	return "shared", fmt.Sprintf("by %d", len(info.Holders))
-}
-
-// sameHolders reports whether two states have the same grants, with the same data.
-func sameHolders(a, b holdfast.Info) bool {
-	return slices.EqualFunc(a.Holders, b.Holders, func(g, h holdfast.Holder) bool {
-		return g.Grant == h.Grant && g.Token == h.Token && g.Owner == h.Owner && string(g.Data) == string(h.Data)
-	})
 }

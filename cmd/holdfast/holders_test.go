@@ -69,20 +69,6 @@ func TestShowHolders(t *testing.T) {
 	}
 }
 
-// TestHoldersDiffer checks that watch tells of each that joins, leaves or has other data.
-func TestHoldersDiffer(t *testing.T) {
-	now := shared(0)
-	if differ(now, shared(0)) {
-		t.Error("the same differs from itself")
-	}
-	left, other := shared(0), shared(0)
-	left.Holders = left.Holders[:2]
-	other.Holders[2].Data = []byte("new")
-	if !differ(now, left) || !differ(now, other) || !differ(now, shared(4)) {
-		t.Error("a change is not seen")
-	}
-}
-
 // TestGrantByToken checks that --token picks one of several grants, and that ask waits for those that it has asked.
 func TestGrantByToken(t *testing.T) {
 	one, err := withGrant(shared(0), 8)

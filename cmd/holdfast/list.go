@@ -15,15 +15,9 @@ import (
 
 func newListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls [PREFIX]",
-		Aliases: []string{"list"},
-		Short:   "List the keys that are held",
-		Long: `List the keys that are held; with PREFIX, those that begin with it. The
-list is not a snapshot of one moment. SINCE is when the holder was granted the lock;
-ZooKeeper does not know that, and it is "queued" with when it joined the queue. HEARD is,
-on DynamoDB, the last heartbeat of the holder by its own clock; one that is silent for
-longer than its lease "seems dead". In JSON, each key is a line. What cannot be read is
-reported at the end, with exit status 69.`,
+		Use:               "ls [PREFIX]",
+		Aliases:           []string{"list"},
+		Short:             "List the keys that are held",
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -12,44 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-const observeLong = `Print who holds KEY, and a line for each change: a new holder, new data of the same
-one, nobody.
-
-  TIME held key=KEY owner=NAME token=N since=TIME queued=TIME lease=D data=TEXT
-  TIME free key=KEY
-  TIME held key=KEY ... stale=true
-
-While the engine cannot be reached, the last state is told again with stale=true; the
-newest one follows when it can be reached. TIME is when observe saw it. Fields that are
-unknown or empty are left out; what is not plain text is quoted like a Go string. With
--o json each line has "time" and the fields of "show" except "queue". To see who waits,
-use "holdfast watch".
-
-With --exec nothing is printed. A shell ($SHELL, or /bin/sh) runs STRING for the
-present state and again for each change, with
-
-  HOLDFAST_KEY    the key
-  HOLDFAST_HELD   true or false
-  HOLDFAST_OWNER  the holder's owner name
-  HOLDFAST_TOKEN  its fencing token
-  HOLDFAST_DATA   its data (not set if there is a zero byte in it)
-  HOLDFAST_STALE  true while the engine cannot be reached
-
-in its environment; what there is none of is not set. Others write owner names and
-data: quote the variables. One runs at a time. When it ends, the next one is for the
-newest state, if that is another one: what came and went meanwhile is left out. If it
-fails, a line on standard error tells, and observe goes on. Nothing is told while it
-runs; timeout(1) bounds it. Its standard input is empty.
-
-ZooKeeper reports each change; DynamoDB is read every --poll (1s by default). The last
-state is always told, states that came and went between two looks are not. An outage
-ends nothing; standard error tells of it, too.
-Ctrl-C ends observe, and a command that runs: SIGTERM, and SIGKILL 5 seconds later.`
-
-const observeExample = `  holdfast observe reports/leader
-  holdfast observe reports/leader -o json | jq -r 'select(.held).data'
-  holdfast observe reports/leader --exec './route.sh "$HOLDFAST_DATA"'`
-
 // observeFlags are the flags of observe.
 type observeFlags struct {
 	key    string
@@ -61,8 +23,6 @@ func newObserveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "observe KEY",
 		Short:             "Print a line, or run a command, for each change of holder",
-		Long:              observeLong,
-		Example:           observeExample,
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}

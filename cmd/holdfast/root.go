@@ -1,41 +1,18 @@
 package main
 
 import (
+	"embed"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-const rootLong = `Distributed locks on ZooKeeper and DynamoDB, for the shell.
-
-Settings are flags or environment variables; the flag wins. --servers means ZooKeeper,
---table means DynamoDB. Region, credentials and endpoint of DynamoDB are the AWS SDK's
-own: AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_DYNAMODB and so on.
-
-Exit status:
-  0    done
-  1    the answer is no: nothing to break, not confirmed, a check has failed
-  64   bad usage
-  69   the engine cannot be reached, refuses, or any other failure
-  75   not acquired: held by another (-E chooses another number)
-  78   run, elect, hold: a program that ignores this one's --names uses the key
-  79   run, hold: the lock was lost; elect: another process took its --owner name
-  124  run, hold: --ttl was reached
-  126  run, elect: the command is not executable
-  127  run, elect, observe --exec: the command, or the shell, was not found
-  128+n  ended by signal n
-"run" and "elect" otherwise end with the status of their command.
-
-Ctrl-C ends any command in good order; pressed again, at once. In that case others get
-what was held or waited for only when its lease is over.`
-
 func newRootCommand(a *app) *cobra.Command {
 	cobra.EnableCommandSorting = false // the most important command comes first
 	root := &cobra.Command{
 		Use:           "holdfast",
 		Short:         "Distributed locks on ZooKeeper and DynamoDB",
-		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,6 +48,7 @@ func newRootCommand(a *app) *cobra.Command {
 		c.SuggestFor = map[string][]string{"run": {"lock"}, "hold": {"lock"}, "show": {"inspect"}, "break": {"unlock"}}[c.Name()]
 	}
 	root.AddCommand(newVersionCommand(a), newManCommand())
+	addHelp(root)
 	root.Version = readVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageFunc(printUsage)
@@ -84,6 +62,21 @@ func newRootCommand(a *app) *cobra.Command {
 		}
 	}
 	return root
+}
+
+// helpTexts has the help of commands by their names. Their examples follow a line that says so.
+//
+//go:embed help/*.txt
+var helpTexts embed.FS
+
+// addHelp gives a command and those below it their help.
+func addHelp(cmd *cobra.Command) {
+	if text, err := helpTexts.ReadFile("help/" + cmd.Name() + ".txt"); err == nil {
+		cmd.Long, cmd.Example, _ = strings.Cut(strings.TrimSuffix(string(text), "\n"), "\n\nExamples:\n")
+	}
+	for _, c := range cmd.Commands() {
+		addHelp(c)
+	}
 }
 
 // commandLineError turns a command line error of cobra into one line.

@@ -7,70 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const runLong = `Take the lock of KEY, run COMMAND while holding it, release it, and exit with the
-status of COMMAND. Without --wait or --try, run waits as long as it takes. While it
-waits, it says on standard error who holds the lock and at which place in the queue it
-is (ZooKeeper has a queue); -q keeps it quiet.
-
-The first argument is KEY. Flags may come before it and after it. The first argument
-after KEY that is not a flag begins COMMAND, and so does whatever follows "--". With
--k KEY, all arguments are COMMAND. With -c STRING there is no COMMAND: a shell runs
-STRING.
-
-COMMAND inherits standard input, output and error. Its environment has
-
-  HOLDFAST_KEY    the key
-  HOLDFAST_TOKEN  the fencing token: a number that grows with each grant of the
-                  key (not set with --mode fail-closed, which has none). Pass it
-                  to what the lock protects, and have that refuse smaller ones.
-  HOLDFAST_OWNER  the owner name of this hold, as "holdfast show KEY" shows it
-
-COMMAND runs in a process group of its own. If holdfast has the terminal in the
-foreground, COMMAND gets it, and with it Ctrl-C and Ctrl-Z. holdfast passes INT, TERM,
-HUP, QUIT, USR1, USR2, ALRM, WINCH, TSTP and CONT on to the group. When COMMAND ends,
-what it has left running in its group gets SIGTERM, and SIGKILL after --grace; only
-then is the lock released. Processes that have left the group (setsid, a daemon, what
-timeout(1) starts within a script without --foreground) are neither seen nor ended.
-
-With --all, run takes the locks of several keys, one after the other in the order of
-their bytes, and COMMAND runs while it has all of them. If one is lost, COMMAND is ended.
-Instead of HOLDFAST_KEY and HOLDFAST_TOKEN there are HOLDFAST_KEY_1, HOLDFAST_TOKEN_1,
-HOLDFAST_KEY_2 and so on, in the order in which the keys were given.
-
-With --shared, the lock is shared with others that say so, and excludes those who do
-not. With --limit N, N hold the lock at a time. A command with another number, or none,
-waits in its turn, and later ones wait behind it.
-
-When the lock is lost because the engine could not be reached for too long, the group
-gets SIGTERM at once and SIGKILL after --grace, before the engine can give the lock to
-anybody else. When somebody else may have it already, because it was broken ("holdfast
-break") or reclaimed, or the machine was suspended, the group gets SIGKILL at once.
-The longer the grace, the shorter the outage that a hold survives. The grace must be
-less than half the lease, less a little for clocks that run at different rates.
-
-On Linux this does not depend on holdfast itself: a second process, "holdfast guard of
-KEY" in ps -f, kills the group as soon as holdfast is gone, for example by SIGKILL, and
-before the lease is over if holdfast is stopped (Ctrl-Z, SIGSTOP), when nobody renews
-the lock. If the guard is killed or stopped, another one takes its place; if that
-fails, COMMAND is ended (status 69). Nobody is left if both are killed or stopped at
-once: see docs/cli.md.
-
-None of this replaces the fencing token where COMMAND writes to something that
-outlives it.
-
-Ctrl-C while run is waiting gives up the place in the queue; a second Ctrl-C ends
-holdfast at once, and the engine notices when the lease is over. While COMMAND runs,
-signals are its business. When it has ended, a signal kills what it has left running,
-or ends the wait for the engine to confirm the release; another signal ends holdfast
-at once. If the lock is not released by then, others get it when its lease is over.`
-
-const runExample = `  holdfast run reports/nightly -- ./make-reports.sh
-  holdfast run deploy --try -E 0 -- ./deploy.sh         # somebody else deploys: fine
-  holdfast run import --wait 30s --ttl 1h -- ./import.sh
-  holdfast run uploads --limit 5 -- ./upload.sh         # five at a time, on all machines
-  holdfast run --all accounts/7,accounts/9 -- ./transfer.sh
-  holdfast run accounts/7 -c 'psql -v fence="$HOLDFAST_TOKEN" -f transfer.sql'`
-
 // runFlags are the flags of run.
 type runFlags struct {
 	acquireFlags
@@ -85,7 +21,6 @@ func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 	var r runFlags
 	cmd := r.newCommand(a, "run")
 	cmd.Short = "Run a command while a lock is held"
-	cmd.Long, cmd.Example = runLong, runExample
 	r.addFlags(cmd, "end COMMAND when it has run this long: SIGTERM, and SIGKILL after --grace (default: never)")
 	r.addCommandFlags(a, cmd)
 	cmd.Flags().StringSliceVar(&r.all, "all", nil, "instead of KEY, take the locks of all these `KEYS`: KEY,KEY,...")

@@ -13,17 +13,8 @@ import (
 
 func newShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show KEY",
-		Short: "Show who holds a key and who waits for it",
-		Long: `Show who holds KEY, with which fencing token and data, and who waits for it.
-"since" is when the holder was granted the lock, which DynamoDB records; "queued" is
-when it joined the queue, which ZooKeeper records: it may have waited for a long time
-and hold the lock only since a moment ago. ZooKeeper keeps a queue of the waiters;
-DynamoDB does not. "last heard", on DynamoDB, is the holder's last heartbeat by its own
-clock: a holder that is silent for longer than its lease "seems dead". If several share
-the key, each of them is shown, the oldest first.
-
-A key that nobody holds is not an error; in JSON, see "held".`,
+		Use:               "show KEY",
+		Short:             "Show who holds a key and who waits for it",
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,35 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-const watchLong = `Show who holds KEY and who waits for it, and update that as it changes.
-
-On a terminal it takes the whole screen: q or Ctrl-C ends it, Ctrl-Z suspends it,
-Ctrl-L redraws it. Elsewhere, and with -o json, it prints one line at first and one
-for each change, with the time at which watch saw it:
-
-  TIME held key=KEY owner=NAME token=N since=TIME queued=TIME lease=D data=TEXT
-       waiting=N next=NAME
-  TIME free key=KEY
-  TIME disconnected key=KEY
-  TIME unknown key=KEY error=TEXT
-
-Fields that are unknown or empty are left out; what is not plain text is quoted like a
-Go string. In JSON each line has "time", "connected", perhaps "error", and the fields
-of "show" while the engine answers.
-
-ZooKeeper announces a new holder and new data, which are shown at once. Who waits is
-read every --interval (2s by default), and with many waiters less often: that makes no
-more than 20 requests a second. DynamoDB is read every --interval: a consistent read,
-which is one read unit for items up to 4 KB, 43,200 a day. watch does not see what
-comes and goes between two reads. On DynamoDB a holder that has died is shown until its
-lease is over.`
-
 func newWatchCommand(a *app) *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:               "watch KEY",
 		Short:             "Follow who holds a key and who waits for it",
-		Long:              watchLong,
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}

@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // stamp is the form of the times of lines.
@@ -16,35 +15,32 @@ const stamp = "2006-01-02T15:04:05.000Z07:00"
 
 // lines prints a line at first and for each change.
 type lines struct {
-	app   *app
-	begun bool
-	last  sight // as printed last
+	app  *app
+	last any // as changes printed last
 }
 
 func (l *lines) show(s sight) error {
-	if l.begun && !s.differs(l.last) {
-		return nil
+	if now := s.essence(); !reflect.DeepEqual(now, l.last) {
+		l.last = now
+		return l.app.print(newSightJSON(s, time.Now()), "%s %s", time.Now().Format(stamp), s.line())
 	}
-	l.begun, l.last = true, s
-	now := time.Now()
-	if l.app.json() {
-		return l.app.printJSON(newSightJSON(s, now))
-	}
-	_, err := fmt.Fprintf(l.app.out, "%s %s\n", now.Format(stamp), s.line())
-	return err
+	return nil
 }
 
-// differs reports whether two sights print differently.
-func (s sight) differs(t sight) bool {
+// essence is that of which a change is printed: not a heartbeat.
+func (s sight) essence() any {
 	switch {
-	case s.down.IsZero() != t.down.IsZero():
-		return true
 	case !s.down.IsZero():
-		return false // the rest is not shown
-	case s.trouble != nil || t.trouble != nil:
-		return message(s.trouble) != message(t.trouble)
+		return "disconnected"
+	case s.trouble != nil:
+		return message(s.trouble)
 	}
-	return differ(s.info, t.info)
+	info := s.info
+	info.LastHeard, info.Holders = time.Time{}, slices.Clone(info.Holders)
+	for i := range info.Holders {
+		info.Holders[i].LastHeard = time.Time{}
+	}
+	return info
 }
 
 func message(err error) string {
@@ -52,15 +48,6 @@ func message(err error) string {
 		return ""
 	}
 	return line(err.Error())
-}
-
-func differ(a, b holdfast.Info) bool {
-	return a.Held != b.Held || a.Owner != b.Owner || a.Token != b.Token || a.Grant != b.Grant ||
-		!a.Since.Equal(b.Since) || !a.QueuedAt.Equal(b.QueuedAt) || a.Lease != b.Lease || string(a.Data) != string(b.Data) ||
-		a.Limit != b.Limit || !sameHolders(a, b) ||
-		!slices.EqualFunc(a.Queue, b.Queue, func(v, w holdfast.Waiter) bool {
-			return v.Owner == w.Owner && v.Since.Equal(w.Since) && string(v.Data) == string(w.Data)
-		})
 }
 
 // line formats a sight as one line.
