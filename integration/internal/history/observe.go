@@ -9,7 +9,8 @@ import (
 // addTold assigns a told state to its observation.
 func (s *story) addTold(r *Record, f *findings) {
 	c := s.byID[callID{r.Process, r.Op}]
-	if c == nil || c.invoke == nil || c.invoke.Call != Observe || c.invoke.Key != r.Key || r.At < c.invoke.At || c.ret != nil && r.At > c.ret.At {
+	if c == nil || c.invoke == nil || c.invoke.Call != Observe || c.invoke.Key != r.Key ||
+		r.At < c.invoke.At || c.ret != nil && r.At > c.ret.At {
 		f.add(s.malformed(r, "no observation of key %q was under way as operation %d", r.Key, r.Op))
 		return
 	}
@@ -224,7 +225,8 @@ func (s *story) checkFree(f *findings) {
 
 // inTheWay reports whether another call since all was quiet may have been in the way of a refused try.
 func (s *story) inTheWay(other, c *call) bool {
-	if other.invoke == nil || !other.invoke.acquires() || other.invoke.Key != c.invoke.Key || other.invoke.At <= s.quiet || other.invoke.At > c.ret.At {
+	if other.invoke == nil || !other.invoke.acquires() || other.invoke.Key != c.invoke.Key ||
+		other.invoke.At <= s.quiet || other.invoke.At > c.ret.At {
 		return false
 	}
 	switch {
