@@ -190,7 +190,10 @@ func (r *run) finish(ctx context.Context) error {
 	r.problem(r.inspect(ctx))
 	var ends sync.WaitGroup
 	for _, s := range r.slots {
-		ends.Go(func() { r.problem(s.finish(ctx, r.settle()+closePatience)) })
+		ends.Go(func() {
+			_, err := s.finish(ctx, r.settle()+closePatience, "stop", "close")
+			r.problem(err)
+		})
 	}
 	ends.Wait()
 	r.problem(finish(ctx, r.operator, r.settle()+closePatience, "stop", "close"))
