@@ -4,15 +4,16 @@
 // An [Ensemble] has one or more members. One leads: it orders all writes in one log, and ends sessions of which it has not heard.
 // The others follow, a little behind: they answer reads themselves, pass writes and syncs on, and report the sessions that they
 // have heard of when the leader pings them. Members can be parted from each other, stand still, be killed and started
-// ([Ensemble.Part], [Ensemble.Stall], [Ensemble.Kill]); then others lead, and those who do not know that yet go on for a while. A
-// [Link] is the network of one client, a [Wire] its way to one member: what goes through it can be held, broken or refused, and
+// ([Ensemble.Part], [Ensemble.Stall], [Ensemble.Kill]); then others lead, and members that do not know that yet go on for a while. A
+// [Link] is the network of one client, a [Wire] its way to one member: frames can be held, connections broken or refused, and
 // single requests and replies lost ([Wire.Hold], [Wire.LoseReply]).
 //
-// What it has: sessions that are resumed, moved and expire by ticks; ephemeral, sequential and container znodes; all requests that
-// zklock and go-zookeeper make, transactions among them; watches, and those that are set again on a new connection; zxids and
-// Stats; what an ACL allows to everybody. What it does not have: credentials, which it takes without a look, as it takes every
-// entry of an ACL for one of those who ask; bounds of sizes; time-to-live znodes; observers; members that come, go or lose
-// their data; a leader whose last transactions reach some members and are lost, or kept, with the next leader.
+// It has: sessions that are resumed, moved and expire by ticks; ephemeral, sequential and container znodes; all requests that zklock and
+// go-zookeeper make, transactions among them; watches, also set again on a new connection; zxids and Stats; ACLs.
+//
+// It does not have: checks of credentials, so each entry of an ACL applies to every client; bounds of sizes; time-to-live znodes;
+// observers; members that come, go or lose their data; a leader whose last transactions reach some members and are lost, or kept, with
+// the next leader.
 //
 // It follows the source of ZooKeeper 3.8: names in comments are classes and methods there.
 package zkfake

@@ -40,7 +40,7 @@ const (
 	Resign  = "resign"
 	Observe = "observe"
 	Ask     = "ask"      // Token is that of the grant whose holder is asked
-	SetData = "set data" // Data is what is set, another each time
+	SetData = "set data" // Data is the data, different each time
 	Close   = "close"    // of the client, with all its locks and calls
 )
 
