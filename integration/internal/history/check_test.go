@@ -151,6 +151,14 @@ func TestCheck(t *testing.T) {
 			RuleObserve, "token 1 comes back",
 			good().observe("3.1", 1, 700, 15, 1, 81, 0, 85, 1, 171, 0), good().observe("3.1", 1, 700, 15, 1, 81, 0), nil,
 		},
+		"a holder that is told to be gone": {
+			RuleObserve, "held it until 0.060000 s",
+			good().observe("3.1", 1, 700, 15, 1, 50, 0), good().observe("3.1", 1, 700, 15, 1, 61, 0), nil,
+		},
+		"a waiter that is told to hold": {
+			RuleObserve, "held it until 0.060000 s",
+			good().observe("3.1", 1, 700, 50, 2), good().observe("3.1", 1, 700, 61, 2), nil,
+		},
 		"a told token that falls": {
 			RuleObserve, "lower than token 2",
 			good().observe("3.1", 1, 700, 105, 2, 172, 1), good().observe("3.1", 1, 700, 15, 1, 105, 2), nil,

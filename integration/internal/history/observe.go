@@ -50,7 +50,7 @@ func (r *Record) tells(token uint64) bool {
 }
 
 // checkOrder demands that the holders of a state may hold the key together and were granted it, that no state is told twice in a row, that
-// no grant comes back, and that tokens rise between grants that exclude each other.
+// no grant comes back, that tokens rise between grants that exclude each other, and that no grant is held that a state shows to be over.
 func (s *story) checkOrder(c *call, f *findings) {
 	var last *Record
 	told := map[uint64]bool{}
@@ -78,6 +78,12 @@ func (s *story) checkOrder(c *call, f *findings) {
 		}
 		for _, h := range holders {
 			told[h.Token], tops[r.Mode] = true, max(tops[r.Mode], h.Token)
+		}
+		for _, g := range s.keys[r.Key] {
+			over := !r.tells(g.token) && (told[g.token] || above(tops, g.mode) > g.token)
+			if over && g.held && g.last > r.At && !s.excused(g, r.At, r.At, g.last) {
+				f.add(s.mistold(r, "%v, held it until %s%s", g, s.at(g.last), s.noExcuse(g, r.At)))
+			}
 		}
 		last = r
 	}
