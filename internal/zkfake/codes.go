@@ -57,11 +57,8 @@ type event struct {
 	path string
 }
 
-// stateConnected is that of a client in every event: SyncConnected.
-const stateConnected = 3
-
-// The xids of frames that no call of the client waits for.
-const xidEvent = -1
+// stateConnected is the state of the client in every event: SyncConnected. xidEvent is the xid of its frame.
+const stateConnected, xidEvent = 3, -1
 
 // The permissions on a znode: ZooDefs.Perms.
 const (

@@ -19,11 +19,11 @@ type conn struct {
 
 	greeted  bool // of read: the client has sent a ConnectRequest
 	greeting bool // it has come
-	met      loss // what is wrong with the request that comes now
+	met      loss // the loss of the request that arrives now
 	session  int64
 	timeout  time.Duration
 	known    bool       // the client has shown credentials
-	closed   bool       // the member knows it no more; frames on their way to the client still arrive
+	closed   bool       // the member has forgotten it; frames in flight to the client still arrive
 	pending  []*request // in the order in which they came, and are answered
 }
 
@@ -77,7 +77,7 @@ func (c *conn) take(frame []byte) bool {
 	return !met.ends
 }
 
-// sever ends the connection for the client. Its earlier frames arrive.
+// sever ends the connection for the client. Frames that it has sent arrive.
 func (c *conn) sever() {
 	e := c.member.ensemble
 	c.out.close()
@@ -85,7 +85,7 @@ func (c *conn) sever() {
 	c.in.send(func() { e.locked(c.gone) })
 }
 
-// arrange has both directions hold what cannot pass now.
+// arrange holds or opens both directions.
 func (c *conn) arrange() {
 	c.in.hold(c.wire.toServer || c.member.stalled)
 	c.out.hold(c.wire.toClient || c.wire.silent)
@@ -115,7 +115,7 @@ func (c *conn) tell(ev event) {
 	})
 }
 
-// hangUp ends the connection behind what is on its way to the client.
+// hangUp ends the connection behind the frames in flight to the client.
 func (c *conn) hangUp() {
 	if c.closed {
 		return
@@ -124,7 +124,7 @@ func (c *conn) hangUp() {
 	c.out.send(func() { _ = c.socket.Close() })
 }
 
-// gone ends the connection at once. Frames on their way are lost.
+// gone ends the connection at once. Frames in flight are lost.
 func (c *conn) gone() {
 	c.forget()
 	delete(c.member.ensemble.conns, c)
@@ -185,7 +185,7 @@ func (c *conn) connect(d *jute.Decoder) {
 		c.greet(false, id, timeout)
 		return
 	}
-	if m.stranded != nil && m.stranded.sessions != nil { // a leader asks no other
+	if m.stranded != nil && m.stranded.sessions != nil { // a former leader decides alone
 		_, resumed := m.stranded.sessions[id]
 		c.greet(resumed, id, timeout)
 		return

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Config says what an ensemble is like. The zero value is one server with ZooKeeper's defaults, to which everything takes no time.
+// A Config describes an ensemble. The zero value is one server with ZooKeeper's defaults and no latency.
 type Config struct {
 	Members    int                  // default 1
 	Tick       time.Duration        // tickTime; default 2 s
@@ -125,7 +125,7 @@ func (e *Ensemble) Close() {
 	e.running.Wait()
 }
 
-// Addrs are the addresses of the members, for a client that dials through a [Link]. They are not resolved.
+// Addrs are the addresses of the members, for a client that dials through a [Link]. They need no resolver.
 func (e *Ensemble) Addrs() []string {
 	var addrs []string
 	for i := range e.members {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Part parts a member from all others: nothing that they send arrives. Mend ends that. Within the sync limit the
-// messages arrive then; after it a follower has left its leader, and joins it again, and followers that a leader lost have another.
+// Part parts a member from all others: their messages are held until Mend. Within the sync limit they arrive then. After it, a follower
+// has left its leader and joins it again, and followers that have lost their leader have another one.
 func (e *Ensemble) Part(member int) { e.change(member, func(m *Member) { m.parted = true }) }
 
 // Mend undoes [Ensemble.Part].
 func (e *Ensemble) Mend(member int) { e.change(member, func(m *Member) { m.parted = false }) }
 
-// Turn holds back what a follower is sent by its leader, or what it sends itself, or delivers it.
+// Turn holds or delivers the messages of the leader to a follower (deaf), and of the follower to the leader (mute).
 func (e *Ensemble) Turn(follower int, deaf, mute bool) {
 	e.change(follower, func(m *Member) { m.deaf, m.mute = deaf, mute })
 }
@@ -25,7 +25,7 @@ func (e *Ensemble) Stall(member int) { e.change(member, func(m *Member) { m.stal
 // Proceed undoes [Ensemble.Stall].
 func (e *Ensemble) Proceed(member int) { e.change(member, func(m *Member) { m.stalled = false }) }
 
-// Kill ends a member at once. Messages to it and from it are lost; its disk has all that was carried out.
+// Kill ends a member at once. Messages in flight are lost. Its disk has all transactions that it has carried out.
 func (e *Ensemble) Kill(member int) {
 	e.change(member, func(m *Member) {
 		m.stalled = false
@@ -50,7 +50,7 @@ func (e *Ensemble) change(member int, do func(m *Member)) {
 	e.arrange()
 }
 
-// arrange has each network connection between members hold what cannot pass now.
+// arrange holds or opens each network connection between members.
 func (e *Ensemble) arrange() {
 	l := e.leader()
 	for _, m := range e.members {

@@ -28,10 +28,10 @@ func (e *Ensemble) Link() *Link {
 // Wire is the way to one member.
 func (l *Link) Wire(member int) *Wire { return l.wires[member] }
 
-// Cut holds back all that goes through the link, in both directions. Nothing is refused, and no connection ends.
+// Cut holds all frames of the link, in both directions. Nothing is refused, and no connection ends.
 func (l *Link) Cut() { l.hold(true) }
 
-// Heal delivers what Cut has held back.
+// Heal delivers the frames that Cut has held.
 func (l *Link) Heal() { l.hold(false) }
 
 func (l *Link) hold(held bool) {
@@ -40,7 +40,7 @@ func (l *Link) hold(held bool) {
 	}
 }
 
-// holdRequests holds back what goes to the members, with the ensemble's mu.
+// holdRequests holds all requests to the members, with the ensemble's mu.
 func (l *Link) holdRequests() {
 	for _, w := range l.wires {
 		w.toServer = true
@@ -64,7 +64,7 @@ func (l *Link) Break() {
 	}
 }
 
-// A Wire is the way from one client to one member, and what is wrong with it.
+// A Wire is the way from one client to one member, with the faults in force on it.
 type Wire struct {
 	link     *Link
 	ensemble *Ensemble
@@ -72,7 +72,7 @@ type Wire struct {
 
 	// With the ensemble's mu.
 	toServer, toClient bool          // held
-	late               time.Duration // how much later than usual what goes through it arrives, either way
+	late               time.Duration // a further delay of each frame, either way
 	silent             bool
 	refused            bool
 	dismissed          bool
@@ -81,7 +81,7 @@ type Wire struct {
 	losses             []loss
 }
 
-// Hold holds back what goes to the member, or what comes from it, or delivers it. No connection is made meanwhile.
+// Hold holds or delivers the frames to the member, and from it. No connection is made meanwhile.
 func (w *Wire) Hold(toServer, toClient bool) {
 	w.ensemble.locked(func() {
 		w.toServer, w.toClient = toServer, toClient
@@ -91,13 +91,13 @@ func (w *Wire) Hold(toServer, toClient bool) {
 	})
 }
 
-// Delay has all that goes to the member from now on, or comes from it, arrive so much later than usual.
+// Delay delays all later frames, either way.
 func (w *Wire) Delay(late time.Duration) { w.ensemble.locked(func() { w.late = late }) }
 
 // latency is that of a message that is sent now, with the ensemble's mu.
 func (w *Wire) latency() time.Duration { return w.ensemble.config.Latency() + w.late }
 
-// Silence holds back what comes from the member, but connections are made.
+// Silence holds the frames from the member, but connections are made.
 func (w *Wire) Silence(silent bool) {
 	w.ensemble.locked(func() {
 		w.silent = silent
@@ -110,15 +110,15 @@ func (w *Wire) Silence(silent bool) {
 // Refuse refuses new connections, or takes them again.
 func (w *Wire) Refuse(refused bool) { w.ensemble.locked(func() { w.refused = refused }) }
 
-// Dismiss has the member end each new connection right behind its greeting, as do servers that want another way of authentication,
-// or their proxies. Later frames of the client are lost.
+// Dismiss has the member end each new connection right behind its greeting, as servers do that want another way of authentication.
+// Later requests of the client are lost.
 func (w *Wire) Dismiss(dismissed bool) { w.ensemble.locked(func() { w.dismissed = dismissed }) }
 
-// LoseEvents loses what watches report. No server should; a client must not wait for ever if one does.
+// LoseEvents loses the events of watches. No server should; a client must not wait for ever if one does.
 func (w *Wire) LoseEvents(lost bool) { w.ensemble.locked(func() { w.eventless = lost }) }
 
-// Throttle has requests answered without being carried out, as a member does that had no time for them: those of the kinds for which
-// refuse returns true. With nil none are. (zookeeper.throttled_op_wait_time, from ZooKeeper 3.7 on: RequestThrottler.)
+// Throttle has requests answered without being carried out, as an overloaded member does, if refuse returns true for
+// their kind. With nil none are. (zookeeper.throttled_op_wait_time, from ZooKeeper 3.7 on: RequestThrottler.)
 func (w *Wire) Throttle(refuse func(kind int32) bool) {
 	w.ensemble.locked(func() { w.throttles = refuse })
 }
@@ -132,7 +132,7 @@ func (w *Wire) throttled(kind int32) bool {
 // Break ends all connections. Frames on their way are lost.
 func (w *Wire) Break() { w.end((*conn).gone) }
 
-// Sever ends all connections for the client, as the end of its process does. Its earlier frames arrive.
+// Sever ends all connections for the client, as the end of its process does: frames that it has sent arrive.
 func (w *Wire) Sever() { w.end((*conn).sever) }
 
 func (w *Wire) end(end func(*conn)) {
@@ -180,8 +180,8 @@ func (w *Wire) Late(kind int32, after time.Duration) {
 // Answer answers the next request of a kind by an error of KeeperException.Code, and does not carry it out.
 func (w *Wire) Answer(kind, refusal int32) { w.lose(loss{kind: kind, refusal: code(refusal)}) }
 
-// AppliedTwice has the next request of a kind carried out, and answered by the result of carrying out its transaction once more, as does a
-// member that shuts down in that moment, as it reads the transaction from its log while it is being committed
+// AppliedTwice has the next request of a kind carried out, and answered as if its transaction had been carried out once more. A member
+// that shuts down at that moment does so, because it reads the transaction from its log while it is being committed
 // (ZKDatabase.fastForwardDataBase, DataTree.processTxn).
 func (w *Wire) AppliedTwice(kind int32) { w.lose(loss{kind: kind, twice: true}) }
 
@@ -201,8 +201,7 @@ func Unanswered(after time.Duration) Fate {
 	return Fate{loss{ends: true, delivered: true, after: after}}
 }
 
-// AnsweredLate is the fate of a request whose answer comes after a time. It is the last for now: later frames of the client are
-// held back until Heal.
+// AnsweredLate is the fate of a request whose answer comes after a time. Later requests of the client are held until Heal.
 func AnsweredLate(after time.Duration) Fate { return Fate{loss{answered: after}} }
 
 // SetFate asks next for the fate of each request from now on but pings, to whichever member; nil lets all arrive.

@@ -38,10 +38,10 @@ func (m *Member) leads() bool { return m == m.ensemble.leader() }
 // serves reports whether it takes clients.
 func (m *Member) serves() bool { return !m.dead && (m.following || m.stranded != nil) }
 
-// apply carries out a transaction of the log, tells who watches, and answers the client that it came from.
+// apply carries out a transaction of the log, fires watches, and answers the client that sent the request.
 func (m *Member) apply(t *txn) {
 	if t.zxid <= m.zxid {
-		return // it came with what it was given when it joined
+		return // it received the transaction when it joined
 	}
 	m.zxid = t.zxid
 	for _, o := range t.ops {

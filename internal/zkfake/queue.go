@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A queue is one direction of a network connection: frames arrive in order, each after a delay, and nothing arrives while it
-// is held.
+// A queue is one direction of a network connection: messages arrive in order, each after a delay, and none while the queue is held.
 type queue struct {
 	delay func() time.Duration
 
@@ -46,7 +45,7 @@ func (q *queue) send(deliver func()) {
 	q.change.Broadcast()
 }
 
-// hold holds everything back that has not arrived, or delivers it.
+// hold holds all messages in flight, or delivers them.
 func (q *queue) hold(held bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +60,7 @@ func (q *queue) silence(d time.Duration) {
 	q.first = time.Now().Add(d)
 }
 
-// clear loses what has not arrived.
+// clear loses all messages in flight.
 func (q *queue) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

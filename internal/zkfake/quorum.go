@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// This file elects the leader, with the results of Leader.lead, Follower.followLeader and FastLeaderElection.
+// This file is about leadership: the effects of Leader.lead, Follower.followLeader and FastLeaderElection.
 //
 // A transaction that has a zxid here is one that a majority has: it survives every election. A transaction that a leader cannot get
 // a majority for has no zxid yet. It waits, and is lost when another member leads.
@@ -72,7 +72,7 @@ func (e *Ensemble) flush() {
 	}
 }
 
-// beat is what members do twice a tick: they give up whom they have not heard of, elect, and ping.
+// beat runs twice a tick: members give up silent members, elect, and ping.
 func (e *Ensemble) beat() {
 	for _, m := range e.members {
 		switch {
@@ -110,8 +110,7 @@ func (l *Member) until() time.Time {
 	return answered[len(l.ensemble.members)/2-1].Add(l.ensemble.limit())
 }
 
-// elect makes the member lead that knows most of the members that look for a leader, if they are a majority, at the second beat that
-// finds them.
+// elect makes a member leader at the second beat at which a majority looks for one: the member with the highest zxid.
 func (e *Ensemble) elect() {
 	var looking []*Member
 	for _, m := range e.members {
@@ -210,8 +209,8 @@ func (e *Ensemble) ping(l *Member) {
 	}
 }
 
-// leave is what a member does that has lost its leader, or its followers: it serves no client, and all that was under way between
-// them is lost. Its followers see their connections end.
+// leave has a member stop serving that has lost its leader, or its followers. All messages between them are lost. The connections of its
+// followers end.
 func (m *Member) leave() {
 	e := m.ensemble
 	led := m.leads()
@@ -238,7 +237,7 @@ func (m *Member) leave() {
 	}
 }
 
-// join gives a member what it has missed.
+// join gives a member the transactions that it has missed.
 func (m *Member) join() {
 	m.following, m.heard, m.answered, m.stranded = true, time.Now(), time.Now(), nil
 	for _, t := range m.ensemble.since(m.zxid) {

@@ -78,7 +78,7 @@ func (c *conn) request(d *jute.Decoder) {
 	}
 }
 
-// sync answers behind what the leader has committed. A leader that is not waiting for a majority does not ask for one:
+// sync answers behind the transactions that the leader has committed. A leader that is not waiting for a majority does not ask for one:
 // Leader.processSync.
 func (c *conn) sync(rq *request, path string) {
 	e, m := c.member.ensemble, c.member
@@ -115,13 +115,13 @@ func (rq *request) done(zxid int64, code code, reply func(e *jute.Encoder)) {
 	rq.conn.answer()
 }
 
-// again is what a transaction comes to that has been carried out already. That of a multi is not looked at: FinalRequestProcessor.
+// again is the code of a transaction that has been carried out already. That of a multi is not looked at: FinalRequestProcessor.
 var again = map[int32]code{
 	opCreate: codeNodeExists, opCreate2: codeNodeExists, opCreateContainer: codeNodeExists, opDelete: codeNoNode,
 }
 
-// answer sends the answers that are due, in the order of the requests. A read is carried out when its turn comes, since what the
-// client has written before must be in it.
+// answer sends the answers that are due, in the order of the requests. A read is carried out when its turn comes, because it must
+// show earlier writes of the client.
 func (c *conn) answer() {
 	for len(c.pending) > 0 && !c.closed {
 		rq := c.pending[0]
@@ -214,7 +214,7 @@ func (rq *request) look(e *jute.Encoder) code {
 	return 0
 }
 
-// setWatches sets watches again that a client had on another connection, and tells it at once what has happened since: DataTree.setWatches.
+// setWatches sets watches again that a client had on another connection, and sends missed events at once: DataTree.setWatches.
 func (rq *request) setWatches() {
 	c, d := rq.conn, rq.body
 	since := d.Int64()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A session is what the leader knows of one.
+// A session is the state of a session at the leader.
 type session struct {
 	id      int64
 	timeout time.Duration // with which it began
@@ -80,7 +80,7 @@ func (e *Ensemble) resume(id int64, m *Member, timeout time.Duration) bool {
 	return e.touch(id, timeout)
 }
 
-// password is what the client of a session knows.
+// password is the password of a session.
 func password(id int64) []byte {
 	p := make([]byte, 16)
 	binary.BigEndian.PutUint64(p, uint64(id)*0x9e3779b97f4a7c15)

@@ -13,7 +13,7 @@ import (
 // ownerOfContainers marks a znode that is deleted when it has become empty: EphemeralType.CONTAINER_EPHEMERAL_OWNER.
 const ownerOfContainers = int64(-1 << 63)
 
-// A znode never changes: each change replaces it, so a reference keeps the old state.
+// A znode is immutable: each change replaces it.
 type znode struct {
 	data                []byte
 	acl                 []acl
@@ -30,8 +30,7 @@ type acl struct {
 	scheme, id string
 }
 
-// allows reports whether everybody has a permission. Credentials are not checked: an entry for an
-// identity allows its permissions to all.
+// allows reports whether a client has a permission. Credentials are not checked here, so each entry applies to every client.
 func (n znode) allows(perm int32) bool {
 	return len(n.acl) == 0 || slices.ContainsFunc(n.acl, func(a acl) bool { return a.perms&perm != 0 })
 }
@@ -134,7 +133,7 @@ func (t *tree) checkCreate(o *op, session int64) code {
 	return 0
 }
 
-// apply carries out an op of the log, and returns what happened.
+// apply carries out an op of the log, and returns its events.
 func (t *tree) apply(o op, zxid, now int64) []event {
 	parent, name := split(o.path)
 	switch o.kind {

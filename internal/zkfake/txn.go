@@ -108,7 +108,7 @@ func refusals(n, i int, refused code) [][]byte {
 	return out
 }
 
-// result writes what an operation is answered by when it has been carried out.
+// result writes the answer to an operation that has been carried out.
 func (t *tree) result(e *jute.Encoder, o op) {
 	switch o.kind {
 	case opCreate:
@@ -133,7 +133,7 @@ func (t *txn) reply(e *jute.Encoder) {
 	}
 }
 
-// since is what the log has after a zxid.
+// since returns the transactions after a zxid.
 func (e *Ensemble) since(zxid int64) []*txn {
 	return e.log[sort.Search(len(e.log), func(i int) bool { return e.log[i].zxid > zxid }):]
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// watches are those of the clients of one member: WatchManager. Each is told of once.
+// watches are the watches of the clients of one member: WatchManager. Each fires once.
 type watches struct {
 	data     map[string]map[*conn]struct{} // also of znodes that do not exist
 	children map[string]map[*conn]struct{}
@@ -15,7 +15,7 @@ func newWatches() *watches {
 	return &watches{data: make(map[string]map[*conn]struct{}), children: make(map[string]map[*conn]struct{})}
 }
 
-// fire tells the watchers of an event: DataTree.processTxn. A client that watches a deleted znode in both ways is told once.
+// fire sends an event to its watchers: DataTree.processTxn. A client that watches a deleted znode in both ways gets one event.
 // A secret uses up the watches, too.
 func (w *watches) fire(e event, secret bool) {
 	told := make(map[*conn]struct{})
@@ -46,7 +46,7 @@ func (w *watches) forget(c *conn) {
 	}
 }
 
-// Watches has the sessions that watch a znode, or one below it, at any member, by the znode.
+// Watches returns the sessions that watch a znode, or one below it, at any member, by the znode.
 func (e *Ensemble) Watches(path string) map[string][]int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

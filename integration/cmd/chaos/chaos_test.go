@@ -103,7 +103,7 @@ func TestChaos(t *testing.T) {
 			f, least := v.figures, int(s.Length.Seconds())
 			if f.Holds < least || f.Whats[history.Told] < least || len(f.Losses) < 1 || f.Whats[history.Killed] < 1 ||
 				f.Whats[history.Stopped] < 1 || len(f.Faults) < 8 || len(f.Calls) < 8 || f.Terms < 1 || f.Shared < 1 || f.Permits < 1 {
-				verdicts.Inconclusive(t, "too little has happened: want %d holds and states told, terms, losses, processes killed and paused, and 8 kinds of fault", least)
+				verdicts.Inconclusive(t, "too little has happened: want %d holds and told states, terms, losses, stops, kills, 8 faults", least)
 			}
 		})
 	}

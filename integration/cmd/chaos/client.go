@@ -33,8 +33,8 @@ type clientConfig struct {
 	Succeeds  bool // a killed process of this slot, which may have left locks
 	Seed      uint64
 	Quiet     bool // there are no faults, and holds are long
-	// Reclaims is one of how many calls of Acquire by workers reclaims, besides those for what a killed process may have left.
-	// Default 0: usualReclaims.
+	// Reclaims: one of so many calls of Acquire by workers reclaims. Workers also reclaim all keys after their previous process was
+	// killed. Default 0: usualReclaims.
 	Reclaims int
 	// Look is how often a holder looks at its lock, at most twice as seldom. Default 0: lookEvery.
 	Look time.Duration
@@ -43,16 +43,16 @@ type clientConfig struct {
 // client is what a client process does: workers that acquire and release locks, observers, and commands:
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
-//	linger DURATION  hold for at least that long what is held now or within the first eighth of that time
-//	stop             finish what is under way, start nothing new, and report to be idle; observers go on
+//	linger DURATION  keep locks for at least that long that are held now or within the first eighth of that time
+//	stop             finish all calls, start no more, and report to be idle; observers go on
 //	close            after stop: end
-//	quit             close the client with all that it does, and end
+//	quit             close the client while it is in use, and end
 //	break KEY        break the grant of a key as an operator would
 //	break-now KEY    break it with BreakNow
 //	break-insistently KEY  break it again and again while the grant is there
-//	bury OWNER       break what is granted to an owner who has ended
+//	bury OWNER       break the grants of an owner whose process has ended
 //	take KEY         acquire the lock of a key, write to its register, and release it
-//	audit KEY        try for all that a key has, in each way that it is used, and for one more
+//	audit KEY        try for as many grants as a key has, in each of its modes, and for one more
 type client struct {
 	surroundings
 	config   clientConfig
@@ -75,7 +75,7 @@ type client struct {
 // linger makes holds that began before one time last until another.
 type linger struct{ began, until int64 }
 
-// surroundings are what a client has of its process, be it one of the operating system or of a simulation.
+// surroundings are the functions of the process that a client runs in: a process of the operating system or of a simulation.
 type surroundings struct {
 	now    func() int64         // for stamps
 	record func(history.Record) // takes its records
@@ -148,9 +148,8 @@ func (c *client) shut(bound time.Duration) error {
 	return goodbye(err)
 }
 
-// goodbye is what is wrong with a client's end, given the error of Close. A client that is disconnected at that moment is
-// not to blame, because a fault of the run caused that: the engine ends its locks later. The stage looks for what is left
-// after that.
+// goodbye is the error of a client's end, given the error of Close. Close may fail while the client is disconnected, because a fault of
+// the run caused that. The engine ends its locks later, and the stage looks for grants that remain.
 func goodbye(err error) error {
 	if err == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return nil

@@ -57,7 +57,7 @@ func startDynamo(ctx context.Context, c casting) (stage, error) {
 		return nil, err
 	}
 	if target.Source() == dynamoserver.AWS {
-		return nil, errors.New("a chaos run puts proxies before the server, whose address AWS's signatures would not match: unset DYNAMODB_ENDPOINT")
+		return nil, errors.New("AWS's signatures would not match the address of a proxy: unset DYNAMODB_ENDPOINT")
 	}
 	s := &dynamoStage{dir: c.Dir, target: target, client: target.Client()}
 	if s.table, s.drop, err = target.CreateTable(ctx); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// An engine is what a run takes place on.
+// An engine is a kind of server, with its clients and faults.
 type engine struct {
 	name  string
 	start func(context.Context, casting) (stage, error)       // nil: the engine is only in simulations

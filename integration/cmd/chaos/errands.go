@@ -23,7 +23,7 @@ func (c *client) breakGrant(key string, now, insists bool) error {
 	lease := c.config.Login.Lease
 	ctx, cancel := context.WithTimeout(c.ctx, (insistence+3)*lease)
 	defer cancel()
-	var info holdfast.Info // one holder of those who share the key
+	var info holdfast.Info // one of the holders
 	for began := time.Now(); ; {
 		present, err := c.locker.Inspect(ctx, key)
 		if err != nil {
@@ -62,7 +62,7 @@ func (c *client) endGrant(ctx context.Context, info holdfast.Info, by func(conte
 // lateness is for how many leases requests of a process may arrive that has ended.
 const lateness = 3
 
-// bury breaks what is granted to an owner whose process has ended, for as long as requests of that may still arrive.
+// bury breaks the grants of an owner whose process has ended, for as long as requests of that process may still arrive.
 func (c *client) bury(owner string) error {
 	lease := c.config.Login.Lease
 	for began := time.Now(); ; {

@@ -23,8 +23,8 @@ type hold struct {
 	*worker
 	lock    *holdfast.Lock
 	term    context.Context // of lead, if the hold is a term
-	ended   bool            // that the lock has ended is reported
-	asked   bool            // that somebody has asked for it is
+	ended   bool            // its end is reported
+	asked   bool            // that it is asked for is reported
 	key     string
 	token   uint64
 	last    int64 // the last stamp at which the lock was held, 0 for none
@@ -80,7 +80,7 @@ func (h *hold) keep() bool {
 	return false
 }
 
-// listen reports, once, that somebody has asked for the lock. Its holder does not heed that.
+// listen reports, once, that the lock is asked for. Its holder ignores that.
 func (h *hold) listen() {
 	if h.asked {
 		return
@@ -197,7 +197,7 @@ func (h *hold) verify() {
 	})
 }
 
-// describe sets data that nobody has set before, while the hold continues.
+// describe sets new data, while the hold continues.
 func (h *hold) describe() {
 	if !h.calling.CompareAndSwap(false, true) {
 		return

@@ -29,7 +29,7 @@ type journal struct {
 	grants  int
 	holding map[holding]bool // granted, and neither lost nor released
 
-	observed map[observation]bool // those under way; true: the last that was told is that nobody holds the key
+	observed map[observation]bool // observations under way; true: the last told state is that the key is free
 }
 
 // observation is one of a process.
@@ -126,7 +126,7 @@ func (j *journal) holds(process string) bool {
 	return false
 }
 
-// behind is how many observers were not told last that nobody holds their key.
+// behind is how many observers were not told last that their key is free.
 func (j *journal) behind() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,7 +9,8 @@
 //
 // # Parts
 //
-//   - an engine (engine.go): how clients open it, and its stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
+//   - an engine (engine.go): how clients open it, and its stage, which are servers, proxies, and their faults (stage.go,
+//     zookeeper*.go, dynamodb*.go)
 //   - clients (client.go; worker.go, hold.go, candidate.go, observer.go and errands.go): this program again, as child processes
 //     that can be paused and killed (process.go, and client_process.go on their side)
 //   - the journal: the records, and the registers that the locks protect (journal.go)

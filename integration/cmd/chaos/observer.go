@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// observer observes keys, and reports what it is told.
+// observer observes keys, and reports the states that it is told.
 type observer struct {
 	*client
 	random *rand.Rand
@@ -35,7 +35,7 @@ func (o *observer) upTo(d time.Duration) time.Duration {
 	return time.Duration(o.random.Int64N(int64(d)))
 }
 
-// observe reports what it is told of a key. Now and then it is slow.
+// observe reports the states of a key. Now and then it is slow.
 func (o *observer) observe(ctx context.Context, key string) {
 	invoked := o.report.invoke(history.Record{Call: history.Observe, Key: key})
 	var last *holdfast.Info
@@ -55,7 +55,7 @@ func (o *observer) observe(ctx context.Context, key string) {
 	}
 }
 
-// told reports what it was told.
+// told reports a state.
 func (o *observer) told(c *call, info holdfast.Info) {
 	rec := history.Record{
 		At: o.now(), What: history.Told, Key: info.Key, Op: c.record.Op,

@@ -119,7 +119,7 @@ func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end f
 		s.kill()
 		return "client " + p.name(), func(context.Context) error { return s.replace() }, nil
 	case nemesis.ClientClosed:
-		name, err := s.quit(ctx, r.settle()+closePatience)
+		name, err := s.finish(ctx, r.settle()+closePatience, "quit")
 		if name == "" {
 			return "", nil, nil
 		}

@@ -11,7 +11,7 @@ import (
 	ends "github.com/holdfast-go/holdfast/internal/outcome"
 )
 
-// reporter records what a client does.
+// reporter records the calls of a client.
 type reporter struct {
 	process string
 	now     func() int64

@@ -20,7 +20,7 @@ type settings struct {
 	Clients int
 	Workers int // of each client, on average
 	Keys    int
-	Kinds   []nemesis.Kind // the faults; empty: all that the stage has
+	Kinds   []nemesis.Kind // the faults; empty: all faults of the stage
 	Quiet   bool           // no faults, and long holds
 	Owners  int            // how many names of owners the clients share, and reclaim locks by; 0: each client has its own
 	Dir     string         // for history and logs; it must exist
@@ -83,7 +83,7 @@ func prepare(ctx context.Context, s settings, w world) (_ *run, err error) {
 	return r, nil
 }
 
-// close ends what is left of a run.
+// close ends the processes and servers of a run.
 func (r *run) close() {
 	r.killAll()
 	if r.stage != nil {
@@ -139,7 +139,7 @@ func (r *run) perform(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
-// faults performs the plan and waits for what is still under way.
+// faults performs the plan and waits until the clients had a calm time.
 func (r *run) faults(ctx context.Context) error {
 	r.perpetrate(ctx, nemesis.Draw(r.Seed, r.shape))
 	if ctx.Err() != nil {
@@ -190,7 +190,10 @@ func (r *run) finish(ctx context.Context) error {
 	r.problem(r.inspect(ctx))
 	var ends sync.WaitGroup
 	for _, s := range r.slots {
-		ends.Go(func() { r.problem(s.finish(ctx, r.settle()+closePatience)) })
+		ends.Go(func() {
+			_, err := s.finish(ctx, r.settle()+closePatience, "stop", "close")
+			r.problem(err)
+		})
 	}
 	ends.Wait()
 	r.problem(finish(ctx, r.operator, r.settle()+closePatience, "stop", "close"))

@@ -44,7 +44,7 @@ func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
 	return l
 }
 
-// simulatedWire is the way from a slot to one member, and what is wrong with it.
+// simulatedWire is the way from a slot to one member, with the troubles in force on it.
 type simulatedWire struct {
 	wire *zkfake.Wire
 
@@ -52,15 +52,15 @@ type simulatedWire struct {
 	troubles []*linkTrouble
 }
 
-// linkTrouble is what a fault does to a wire.
+// linkTrouble is the effect of a fault on a wire.
 type linkTrouble struct {
 	toServer, toClient bool // held
 	silent             bool
-	refused            bool             // and what was connected ends
+	refused            bool             // and connections end
 	throttles          func(int32) bool // see zkfake.Wire.Throttle; nil: none
 	dismissed          bool             // connections end behind the greeting
 	eventless          bool             // see zkfake.Wire.LoseEvents
-	loses              bool             // connections end with the linkTrouble: what was held is lost
+	loses              bool             // connections end with the trouble: held frames are lost
 }
 
 // begin puts a linkTrouble in force; the returned function ends only that.
@@ -161,7 +161,7 @@ func (l *simulatedLink) strike(f nemesis.Fault) (string, func(context.Context) e
 	case nemesis.HungUpOn:
 		t = linkTrouble{dismissed: true}
 	case nemesis.EventsLost:
-		t = linkTrouble{eventless: true, loses: true} // no watch would ever tell what has happened meanwhile
+		t = linkTrouble{eventless: true, loses: true} // or no watch would ever report the lost events
 	case nemesis.Throttled:
 		t = linkTrouble{throttles: throttling(f.Pick / 2)}
 	default:

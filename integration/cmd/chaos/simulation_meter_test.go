@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// meter counts what a client asks of its engine, by the lease of time in which it does.
+// meter counts the requests of a client in each lease of time.
 type meter struct {
 	what  string // is counted
 	lease time.Duration

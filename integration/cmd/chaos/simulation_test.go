@@ -154,7 +154,7 @@ func (o *totals) take() (seed uint64, ok bool) {
 	return seed, true
 }
 
-// add adds what a run was like. Once a minute it returns all so far.
+// add adds the figures of a run. Once a minute it returns the totals so far.
 func (o *totals) add(v *verdict, took time.Duration, failed bool) (far string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -183,7 +183,7 @@ func (o *totals) add(v *verdict, took time.Duration, failed bool) (far string) {
 	return o.String()
 }
 
-// String says what has happened, in one paragraph.
+// String returns the totals in one paragraph.
 func (o *totals) String() string {
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(o.faults)) {

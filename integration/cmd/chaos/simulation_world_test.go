@@ -28,7 +28,7 @@ type simulatedStage interface {
 	keeps(key string, token uint64) bool
 	// settled reports whether no server may say that a client has ended while the engine keeps its grants.
 	settled() bool
-	// excess says who has asked the engine for more than anybody should; nil if nobody has.
+	// excess says which client sent more requests than the bound; nil if none did.
 	excess() error
 }
 
@@ -36,7 +36,7 @@ type simulatedStage interface {
 type simulatedEngine struct {
 	start   func(context.Context, casting) (simulatedStage, error)
 	lease   time.Duration  // as in the logins of the stage
-	endured []nemesis.Kind // faults that cost nobody a lease
+	endured []nemesis.Kind // faults that cost no lease
 }
 
 // simulations are the simulated engines, under the names that they have in real runs.
@@ -50,7 +50,7 @@ var simulations = map[string]simulatedEngine{
 	"closed":   {startSimulatedClosed, dynamoLease, append(passing, nemesis.ClockJump)},
 }
 
-// passing are faults that cost nobody a lease, on any engine: they hit one request, one process, or one grant.
+// passing are faults that cost no lease, on any engine: they hit one request, one process, or one grant.
 var passing = []nemesis.Kind{
 	nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.BreakHolder,
 }
@@ -59,7 +59,7 @@ var passing = []nemesis.Kind{
 // look.
 const looksPerLease = 100
 
-// simulation is what the world of one run consists of, in a bubble of package synctest.
+// simulation is the world of one run, in a bubble of package synctest.
 type simulation struct {
 	stage   simulatedStage
 	journal *journal
@@ -167,7 +167,7 @@ func (s *simulation) keep(dir string, v *verdict) error {
 }
 
 // quietEpisodes is one of how many runs has no faults, and clients that do nothing for long while they hold a lock, or wait.
-// None has on DynamoDB, where nobody has a turn, and so may wait for as many long holds as there are.
+// None has on DynamoDB, where a request has no turn, and so may wait for as many long holds as there are.
 const quietEpisodes = 4
 
 // mildEpisodes is one of how many runs has only faults for which no lease runs out.
@@ -193,7 +193,7 @@ func episode(engine string, seed uint64) settings {
 	if r.IntN(3) == 0 && !engineOf(engine).endless {
 		s.Owners = between(1, 2)
 	}
-	if seed%quietEpisodes == 0 && engine == "zookeeper" { // what goes wrong then has no excuse
+	if seed%quietEpisodes == 0 && engine == "zookeeper" { // without a fault no violation has an excuse
 		s.Quiet, s.Workers = true, 1
 	}
 	if seed%mildEpisodes == 1 {

@@ -137,7 +137,7 @@ func (s *simulatedEnsemble) strike(ctx context.Context, f nemesis.Fault) (string
 	}, nil
 }
 
-// deleteWaiter deletes the znode of the last that waits in a queue, and says which: nobody loses a lock.
+// deleteWaiter deletes the znode of the last waiter in a queue, and returns its path. No client loses a lock.
 func (s *simulatedEnsemble) deleteWaiter(n int) (target string) {
 	var queues []string
 	for _, key := range s.ensemble.Children(zooKeeperRoot) {
@@ -272,7 +272,7 @@ func background(do func()) (wait func()) {
 }
 
 // restartAll restarts the members one after another, each when the others serve. Its last answers may be of creations that it has
-// carried out twice. (So may those of deletions, for which Release then says that the lock was gone, and nothing tells it better.)
+// carried out twice. (After a deletion that was carried out twice, Release reports that the lock was gone, and no reply shows the cause.)
 func (s *simulatedEnsemble) restartAll(leader int, configure func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), strikePatience)
 	defer cancel()

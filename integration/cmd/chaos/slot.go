@@ -58,7 +58,7 @@ func (s *slot) start() error {
 	return nil
 }
 
-// replace starts a process in place of one that has ended. Where locks do not expire, the operator sees to those that it has left.
+// replace starts a process in place of one that has ended. Where locks do not expire, the operator breaks the locks of that process.
 func (s *slot) replace() error {
 	if engineOf(s.run.Engine).endless {
 		s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *slot) replace() error {
 	return s.start()
 }
 
-// owner is the name under which the processes in the slot hold locks: where those do not expire, another one for each.
+// owner is the owner of the locks of the process: where locks do not expire, each process has its own.
 func (s *slot) owner() string {
 	n := s.n
 	if engineOf(s.run.Engine).endless {
@@ -83,42 +83,35 @@ func (s *slot) owner() string {
 	return fmt.Sprintf("slot-%d", n)
 }
 
-// process is the one in the slot; nil if it was killed and not yet replaced.
+// process returns the process in the slot; nil if it was killed and not yet replaced.
 func (s *slot) process() process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current
 }
 
-func (s *slot) kill() {
+// remove returns the process, and leaves the slot empty.
+func (s *slot) remove() process {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.current
 	s.current = nil
-	s.mu.Unlock()
-	if p != nil {
+	return p
+}
+
+func (s *slot) kill() {
+	if p := s.remove(); p != nil {
 		p.kill()
 	}
 }
 
-// quit has the process close its client while that is in use, and returns its name when it has ended.
-func (s *slot) quit(ctx context.Context, patience time.Duration) (name string, err error) {
-	s.mu.Lock()
-	p := s.current
-	s.current = nil
-	s.mu.Unlock()
+// finish has the process end by some commands, and returns its name when it has ended.
+func (s *slot) finish(ctx context.Context, patience time.Duration, commands ...string) (name string, err error) {
+	p := s.remove()
 	if p == nil {
 		return "", nil
 	}
-	return p.name(), finish(ctx, p, patience, "quit")
-}
-
-func (s *slot) finish(ctx context.Context, patience time.Duration) error {
-	p := s.process()
-	if p == nil {
-		return nil
-	}
-	defer s.forget(p)
-	return finish(ctx, p, patience, "stop", "close")
+	return p.name(), finish(ctx, p, patience, commands...)
 }
 
 // idle asks the process to end its work, and waits until it has.
@@ -134,11 +127,8 @@ func (s *slot) idle(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		select {
-		case <-p.Done():
-			cancel()
-		case <-ctx.Done():
-		}
+		<-p.Done() // it ends before the run does
+		cancel()
 	}()
 	_, err := s.run.journal.await(ctx, from, func(rec history.Record) bool {
 		return rec.Process == p.name() && rec.What == history.Idle
@@ -147,14 +137,6 @@ func (s *slot) idle(ctx context.Context) error {
 		return fmt.Errorf("process %s: %w", p.name(), err)
 	}
 	return nil
-}
-
-func (s *slot) forget(p process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == p {
-		s.current = nil
-	}
 }
 
 func (s *slot) died() error {

@@ -23,7 +23,7 @@ type stage interface {
 	deck() []nemesis.Kind
 	// servers is how many servers a plan may name.
 	servers() int
-	// login is what the processes in a slot connect to; each slot has proxies of its own.
+	// login returns the addresses for the processes in a slot; each slot has proxies of its own.
 	login(slot int) login
 	// strike begins a fault of the network or of the servers. It returns when the fault is in force, with its target; end
 	// ends it and returns when it is over. A fault that ends on its own has a nil end; one that hit nothing has no target.
@@ -31,7 +31,7 @@ type stage interface {
 	strike(ctx context.Context, f nemesis.Fault) (target string, end func(context.Context) error, err error)
 	// heal ends all remaining faults, and returns when all servers serve.
 	heal(ctx context.Context) error
-	// direct is what the operator's client connects to: only faults of the servers affect it.
+	// direct returns the addresses for the operator's client: only faults of the servers affect it.
 	direct() login
 	// stall is how long, after the faults, damaged servers may hold up a client. It affects each client at most once, but
 	// possibly one after another in the same queue.
@@ -54,7 +54,7 @@ type login struct {
 	// Lease is what clients ask for, and how long others wait for a silent holder: the session timeout, or the lease of an
 	// item.
 	Lease time.Duration `json:"lease"`
-	// Session is what a client of ZooKeeper asks for instead, if that is less: servers may give it more.
+	// Session is the session timeout that a client of ZooKeeper asks for instead of Lease: servers may give it more.
 	Session time.Duration `json:"session,omitempty"`
 	// Heartbeat is an option of clients of ZooKeeper, as is Margin of all; 0 is the default.
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`

@@ -40,8 +40,8 @@ const (
 // lasting are faults that leave a grant which ends with its lease.
 var lasting = []string{string(nemesis.LateRequest), string(nemesis.ClientKilled)}
 
-// singly are faults that cost no lease unless the client loses its connection for another reason meanwhile. If it beats as seldom as it
-// may, what is left of its lease then can be less than it takes to leave a server that does not answer.
+// singly are faults that cost no lease unless the client loses its connection for another reason meanwhile. With the longest interval of
+// heartbeats, the rest of its lease can then be shorter than the time to leave a server that does not answer.
 var singly = []string{string(nemesis.HalfOpen)}
 
 // undisturbed reports whether a run has no other faults than those.

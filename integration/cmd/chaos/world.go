@@ -15,7 +15,7 @@ type world struct {
 	now     func() int64                                  // for stamps
 	history string                                        // the file of the journal; "": none
 	steady  bool                                          // time does not go on while the machine stands still
-	endured []string                                      // the kinds of faults that then cost nobody a lease
+	endured []string                                      // the kinds of faults that then cost no lease
 	again   string                                        // the command that performs the same faults
 }
 

@@ -26,7 +26,7 @@ type zooKeeperWire struct {
 	faults []*affliction
 }
 
-// affliction is what a fault does to a proxy. Heal ends it.
+// affliction is the effect of a fault on a proxy. Heal ends it.
 type affliction func(*faultproxy.Proxy)
 
 func newZooKeeperSlot(n int, servers []string) (*zooKeeperSlot, error) {

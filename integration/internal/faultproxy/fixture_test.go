@@ -133,15 +133,6 @@ func heal(t *testing.T, p *Proxy) {
 	}
 }
 
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // fakeZK answers each request frame with a reply that carries an increasing zxid.
 type fakeZK struct {
 	mu   sync.Mutex

@@ -62,10 +62,14 @@ func TestCheck(t *testing.T) {
 			begin().reclaim("1.2", 2, 85, 100, OK).held("1.2", 2, 110, 150).held("1.1", 1, 140).lost("1.1", 1, 141, "reclaimed"), nil,
 		},
 		"a writer beside readers": {RuleExclusion, "shared", crowd().mode(shared, 1, 2), crowd().mode(shared, 1, 2, 3), nil},
-		"permits of two limits":   {RuleExclusion, "one of 2", crowd().mode(shared, 1, 2).mode(permits, 3), crowd().mode(shared, 1, 2, 3), nil},
+		"permits of two limits": {
+			RuleExclusion, "one of 2",
+			crowd().mode(shared, 1, 2).mode(permits, 3), crowd().mode(shared, 1, 2, 3), nil,
+		},
 		"a permit too many": {
 			RuleExclusion, "3 hold a permit at 0.045000 s",
-			crowd().mode(permits, 1, 2, 3), (&script{}).hold("1.1", 1, 0, 90).hold("2.1", 2, 20, 99).hold("3.1", 3, 95, 160).mode(permits, 1, 2, 3), nil,
+			crowd().mode(permits, 1, 2, 3),
+			(&script{}).hold("1.1", 1, 0, 90).hold("2.1", 2, 20, 99).hold("3.1", 3, 95, 160).mode(permits, 1, 2, 3), nil,
 		},
 		"a holder whose write was refused": {
 			RuleExclusion, "the register refused a write",
@@ -78,19 +82,41 @@ func TestCheck(t *testing.T) {
 		},
 		"a verification while the next holds": {
 			RuleVerified, `process "2.1", token 2, had been granted it`,
-			begin().breaks(1, 85, 95, GaveUp).verify("1.1", 1, 140, 145).next(), begin().breaks(1, 85, 95, GaveUp).verify("1.1", 1, 99, 145).next(), nil,
+			begin().breaks(1, 85, 95, GaveUp).verify("1.1", 1, 140, 145).next(),
+			begin().breaks(1, 85, 95, GaveUp).verify("1.1", 1, 99, 145).next(), nil,
 		},
-		"a token twice": {RuleTokens, "token 2 was granted twice", good().hold("3.1", 2, 180, 220), good().hold("3.1", 3, 180, 220), nil},
+		"a token twice": {
+			RuleTokens, "token 2 was granted twice",
+			good().hold("3.1", 2, 180, 220), good().hold("3.1", 3, 180, 220), nil,
+		},
 		"a token falls": {
 			RuleTokens, "tokens fell",
 			good().hold("3.1", 5, 180, 220).hold("4.1", 4, 230, 260), good().hold("3.1", 5, 180, 220).hold("4.1", 6, 230, 260), nil,
 		},
-		"held after its release":   {RuleEnded, "it had been released", good().held("1.1", 1, 85), good(), nil},
-		"verified after its loss":  {RuleEnded, "it had observed the loss", begin().fault("cut", 0, 9).lost("1.1", 1, 65, "lease_expired").verify("1.1", 1, 66, 68), good(), nil},
-		"broken by no client":      {RuleCause, "no client broke it", begin().lost("1.1", 1, 65, "broken").next(), begin().breaks(1, 61, 63, OK).lost("1.1", 1, 65, "broken").next(), nil},
-		"reclaimed by no client":   {RuleCause, "no client reclaimed it", begin().lost("1.1", 1, 65, "reclaimed").next(), begin().reclaim("1.2", 2, 5, 100, OK).lost("1.1", 1, 65, "reclaimed"), nil},
-		"closed by no client":      {RuleCause, "its client was not closed", begin().lost("1.1", 1, 65, ByClose).next(), begin().call("1.1", Close, 0, 61, 70, OK).lost("1.1", 1, 65, ByClose).next(), nil},
-		"a TTL that has not ended": {RuleCause, "its TTL was", begin().lost("1.1", 1, 65, "ttl_expired").next(), (&script{}).acquire("1.1", 1, 0, 10).with(func(r *Record) { r.TTL = 50 * ms }).held("1.1", 1, 20).lost("1.1", 1, 61, "ttl_expired"), nil},
+		"held after its release": {RuleEnded, "it had been released", good().held("1.1", 1, 85), good(), nil},
+		"verified after its loss": {
+			RuleEnded, "it had observed the loss",
+			begin().fault("cut", 0, 9).lost("1.1", 1, 65, "lease_expired").verify("1.1", 1, 66, 68), good(), nil,
+		},
+		"broken by no client": {
+			RuleCause, "no client broke it",
+			begin().lost("1.1", 1, 65, "broken").next(), begin().breaks(1, 61, 63, OK).lost("1.1", 1, 65, "broken").next(), nil,
+		},
+		"reclaimed by no client": {
+			RuleCause, "no client reclaimed it",
+			begin().lost("1.1", 1, 65, "reclaimed").next(), begin().reclaim("1.2", 2, 5, 100, OK).lost("1.1", 1, 65, "reclaimed"), nil,
+		},
+		"closed by no client": {
+			RuleCause, "its client was not closed",
+			begin().lost("1.1", 1, 65, ByClose).next(),
+			begin().call("1.1", Close, 0, 61, 70, OK).lost("1.1", 1, 65, ByClose).next(), nil,
+		},
+		"a TTL that has not ended": {
+			RuleCause, "its TTL was",
+			begin().lost("1.1", 1, 65, "ttl_expired").next(),
+			(&script{}).acquire("1.1", 1, 0, 10).with(func(r *Record) { r.TTL = 50 * ms }).held("1.1", 1, 20).
+				lost("1.1", 1, 61, "ttl_expired"), nil,
+		},
 		"a lease that ran out": {
 			RuleCause, "no fault that ends a lease",
 			begin().lost("1.1", 1, 65, "lease_expired").next(), begin().fault("cut", 0, 9).lost("1.1", 1, 65, "lease_expired").next(), steady,
@@ -99,7 +125,10 @@ func TestCheck(t *testing.T) {
 			RuleCause, "no fault that ends a lease",
 			begin().lost("1.1", 1, 65, "taken_over").next(), begin().breaks(1, 61, 63, OK).lost("1.1", 1, 65, "taken_over").next(), steady,
 		},
-		"a call that failed": {RuleFailed, "failed at 0.090000 s", good().call("3.1", Acquire, 0, 20, 90, Failed), good().call("3.1", Acquire, 0, 20, 90, GaveUp), nil},
+		"a call that failed": {
+			RuleFailed, "failed at 0.090000 s",
+			good().call("3.1", Acquire, 0, 20, 90, Failed), good().call("3.1", Acquire, 0, 20, 90, GaveUp), nil,
+		},
 		"lead after its term": {
 			RuleTerm, "the key was given back at 0.070000 s",
 			begin().lead("1.1", 1, 15, 75).release("1.1", 1, 70, 80).next(), begin().lead("1.1", 1, 15, 69).release("1.1", 1, 70, 80).next(), nil,
@@ -111,7 +140,8 @@ func TestCheck(t *testing.T) {
 		},
 		"a lost permit": {
 			RuleFree, "since then 0 were granted",
-			good().quiet().call("9.1", Try, 0, 610, 615, Refused), good().quiet().hold("8.1", 3, 605, 640).call("9.1", Try, 0, 610, 615, Refused), nil,
+			good().quiet().call("9.1", Try, 0, 610, 615, Refused),
+			good().quiet().hold("8.1", 3, 605, 640).call("9.1", Try, 0, 610, 615, Refused), nil,
 		},
 		"a last state that was missed": {
 			RuleObserve, "was last told, at 0.105000 s, of token 2",
@@ -121,7 +151,18 @@ func TestCheck(t *testing.T) {
 			RuleObserve, "token 1 comes back",
 			good().observe("3.1", 1, 700, 15, 1, 81, 0, 85, 1, 171, 0), good().observe("3.1", 1, 700, 15, 1, 81, 0), nil,
 		},
-		"a told token that falls": {RuleObserve, "lower than token 2", good().observe("3.1", 1, 700, 105, 2, 172, 1), good().observe("3.1", 1, 700, 15, 1, 105, 2), nil},
+		"a holder that is told to be gone": {
+			RuleObserve, "held it until 0.060000 s",
+			good().observe("3.1", 1, 700, 15, 1, 50, 0), good().observe("3.1", 1, 700, 15, 1, 61, 0), nil,
+		},
+		"a waiter that is told to hold": {
+			RuleObserve, "held it until 0.060000 s",
+			good().observe("3.1", 1, 700, 50, 2), good().observe("3.1", 1, 700, 61, 2), nil,
+		},
+		"a told token that falls": {
+			RuleObserve, "lower than token 2",
+			good().observe("3.1", 1, 700, 105, 2, 172, 1), good().observe("3.1", 1, 700, 15, 1, 105, 2), nil,
+		},
 		"a told grant that no client has": {
 			RuleObserve, "a grant that no client had by then",
 			good().observe("3.1", 1, 700, 200, 9), good().call("9.1", Acquire, 0, 180, 210, GaveUp).observe("3.1", 1, 700, 200, 9), nil,
@@ -134,7 +175,8 @@ func TestCheck(t *testing.T) {
 		"told data that was never set": {
 			RuleObserve, "which its holder had not set",
 			good().observe("4.1", 1, 700, 15, 1).last(func(r *Record) { r.Data = "a" }),
-			good().call("1.1", SetData, 1, 11, 14, OK).with(func(r *Record) { r.Data = "a" }).observe("4.1", 1, 700, 15, 1).last(func(r *Record) { r.Data = "a" }), nil,
+			good().call("1.1", SetData, 1, 11, 14, OK).with(func(r *Record) { r.Data = "a" }).observe("4.1", 1, 700, 15, 1).
+				last(func(r *Record) { r.Data = "a" }), nil,
 		},
 		"told without being asked": {
 			RuleAsk, "no client had asked",
@@ -145,16 +187,29 @@ func TestCheck(t *testing.T) {
 			RuleAsk, "not told within a lease",
 			begin().call("3.1", Ask, 1, 30, 35, OK).held("1.1", 1, 200), good().call("3.1", Ask, 1, 30, 35, OK), steady,
 		},
-		"a free key":                   {RuleTurn, "from 0.080000 s to 0.131000 s", waits(131), waits(130), turn},
-		"a free key after lost events": {RuleTurn, "from 0.200000 s", waits(251).fault("events lost", 85, 200), waits(250).fault("events lost", 85, 200), turn},
-		"a free key in a queue":        {RuleTurn, "(41ms)", waits(121), waits(120), prompt},
-		"a free key after a fault":     {RuleTurn, "from 0.120000 s", waits(161).fault("stall", 30, 60), waits(160).fault("stall", 30, 60), prompt},
-		"a free permit":                {RuleTurn, "one of 2", lastPermit(), lastPermit().call("4.1", Acquire, 0, 3, 380, GaveUp), prompt},
+		"a free key": {RuleTurn, "from 0.080000 s to 0.131000 s", waits(131), waits(130), turn},
+		"a free key after lost events": {
+			RuleTurn, "from 0.200000 s",
+			waits(251).fault("events lost", 85, 200), waits(250).fault("events lost", 85, 200), turn,
+		},
+		"a free key in a queue": {RuleTurn, "(41ms)", waits(121), waits(120), prompt},
+		"a free key after a fault": {
+			RuleTurn, "from 0.120000 s",
+			waits(161).fault("stall", 30, 60), waits(160).fault("stall", 30, 60), prompt,
+		},
+		"a free permit": {
+			RuleTurn, "one of 2",
+			lastPermit(), lastPermit().call("4.1", Acquire, 0, 3, 380, GaveUp), prompt,
+		},
 		"a key of a dead holder": {
 			RuleTurn, "from 0.430000 s",
-			begin().killed("1.1", 70).acquire("2.1", 9, 330, 471).held("2.1", 9, 472), begin().killed("1.1", 70).acquire("2.1", 9, 330, 470).held("2.1", 9, 471), watched,
+			begin().killed("1.1", 70).acquire("2.1", 9, 330, 471).held("2.1", 9, 472),
+			begin().killed("1.1", 70).acquire("2.1", 9, 330, 470).held("2.1", 9, 471), watched,
 		},
-		"a call that never returns": {RuleSettle, "had not returned at the end", good().call("3.1", Acquire, 0, 200, 0, ""), good(), nil},
+		"a call that never returns": {
+			RuleSettle, "had not returned at the end",
+			good().call("3.1", Acquire, 0, 200, 0, ""), good(), nil,
+		},
 		"a call that returns late": {
 			RuleSettle, "acquire must be over 200ms after 0.500000 s",
 			good().call("3.1", Acquire, 0, 180, 701, GaveUp), good().call("3.1", Acquire, 0, 180, 699, GaveUp), nil,
@@ -168,10 +223,16 @@ func TestCheck(t *testing.T) {
 			RuleSettle, "its lock had ended at 0.080000 s",
 			good().call("1.1", SetData, 1, 50, 106, GaveUp), good().call("1.1", SetData, 1, 50, 104, GaveUp), steady,
 		},
-		"a hold without a grant":     {RuleHistory, "which it was not granted", good().held("4.1", 4, 300), good(), nil},
-		"a return without a call":    {RuleHistory, "without having been invoked", good().add(300, Record{What: Return, Process: "1.1", Op: 77, Call: Try}), good(), nil},
+		"a hold without a grant": {RuleHistory, "which it was not granted", good().held("4.1", 4, 300), good(), nil},
+		"a return without a call": {
+			RuleHistory, "without having been invoked",
+			good().add(300, Record{What: Return, Process: "1.1", Op: 77, Call: Try}), good(), nil,
+		},
 		"a record of a dead process": {RuleHistory, "the process was gone", good().killed("2.1", 165), good().killed("2.1", 175), nil},
-		"no hold":                    {RuleHistory, "nothing was tested", (&script{}).call("1.1", Acquire, 0, 10, 20, GaveUp), good(), nil},
+		"no hold": {
+			RuleHistory, "nothing was tested",
+			(&script{}).call("1.1", Acquire, 0, 10, 20, GaveUp), good(), nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := scriptRules

@@ -9,7 +9,8 @@ import (
 // addTold assigns a told state to its observation.
 func (s *story) addTold(r *Record, f *findings) {
 	c := s.byID[callID{r.Process, r.Op}]
-	if c == nil || c.invoke == nil || c.invoke.Call != Observe || c.invoke.Key != r.Key || r.At < c.invoke.At || c.ret != nil && r.At > c.ret.At {
+	if c == nil || c.invoke == nil || c.invoke.Call != Observe || c.invoke.Key != r.Key ||
+		r.At < c.invoke.At || c.ret != nil && r.At > c.ret.At {
 		f.add(s.malformed(r, "no observation of key %q was under way as operation %d", r.Key, r.Op))
 		return
 	}
@@ -49,7 +50,7 @@ func (r *Record) tells(token uint64) bool {
 }
 
 // checkOrder demands that the holders of a state may hold the key together and were granted it, that no state is told twice in a row, that
-// no grant comes back, and that tokens rise between grants that exclude each other.
+// no grant comes back, that tokens rise between grants that exclude each other, and that no grant is held that a state shows to be over.
 func (s *story) checkOrder(c *call, f *findings) {
 	var last *Record
 	told := map[uint64]bool{}
@@ -77,6 +78,12 @@ func (s *story) checkOrder(c *call, f *findings) {
 		}
 		for _, h := range holders {
 			told[h.Token], tops[r.Mode] = true, max(tops[r.Mode], h.Token)
+		}
+		for _, g := range s.keys[r.Key] {
+			over := !r.tells(g.token) && (told[g.token] || above(tops, g.mode) > g.token)
+			if over && g.held && g.last > r.At && !s.excused(g, r.At, r.At, g.last) {
+				f.add(s.mistold(r, "%v, held it until %s%s", g, s.at(g.last), s.noExcuse(g, r.At)))
+			}
 		}
 		last = r
 	}
@@ -224,7 +231,8 @@ func (s *story) checkFree(f *findings) {
 
 // inTheWay reports whether another call since all was quiet may have been in the way of a refused try.
 func (s *story) inTheWay(other, c *call) bool {
-	if other.invoke == nil || !other.invoke.acquires() || other.invoke.Key != c.invoke.Key || other.invoke.At <= s.quiet || other.invoke.At > c.ret.At {
+	if other.invoke == nil || !other.invoke.acquires() || other.invoke.Key != c.invoke.Key ||
+		other.invoke.At <= s.quiet || other.invoke.At > c.ret.At {
 		return false
 	}
 	switch {

@@ -9,7 +9,7 @@ const (
 	Return What = "return"
 	Held   What = "held"  // At was taken, and then Err was nil; in a term, Err of the lock or of the ctx of lead
 	Lost   What = "lost"  // At was taken after Err had ceased to be nil, without a release
-	Told   What = "told"  // Observe told the holders of the key, or, if Token is 0, that it is free; Op is that of the call, Token of the oldest grant
+	Told   What = "told"  // Observe told the holders of the key; Token is of the oldest grant, or 0: it is free
 	Asked  What = "asked" // At was taken after the holder was told that its lock is asked for
 	Idle   What = "idle"  // only observations are under way; there are no new calls
 )
@@ -40,7 +40,7 @@ const (
 	Resign  = "resign"
 	Observe = "observe"
 	Ask     = "ask"      // Token is that of the grant whose holder is asked
-	SetData = "set data" // Data is what is set, another each time
+	SetData = "set data" // Data is the data, different each time
 	Close   = "close"    // of the client, with all its locks and calls
 )
 
@@ -49,7 +49,7 @@ const ByClose = "closed"
 
 // Outcomes of a call.
 const (
-	OK      = "ok"      // granted, verified, released, broken, resigned, asked, set; of Close, that all locks were released; of Lead, that the lock was live to the end
+	OK      = "ok"      // success; of Close, that all locks were released; of Lead, that the lock was live to the end
 	Refused = "refused" // of Acquire and Try: the key is held (ErrHeld)
 	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
 	Pending = "pending" // of Release and Resign: it goes on in the background; of Close: the rest ends with its lease

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// A strike ends somebody else's grant: a break, or an acquisition that reclaims.
+// A strike ends the grant of another process: a break, or an acquisition that reclaims.
 type strike struct {
 	from    int64 // it cannot have had an effect before
 	till    int64 // nor later than this; never, if that is not known
@@ -26,9 +26,9 @@ func (s *story) addBreak(c *call) {
 	}
 }
 
-// addReclaim notes which grants an acquisition may have reclaimed: those of the same owner in other processes. Its token is
-// greater than theirs, and they had ended when it returned. A request of it that arrives later ends what it was meant for, but
-// nothing that somebody asked for only when it had returned.
+// addReclaim notes which grants an acquisition may have reclaimed: grants of the same owner in other processes. Its token is
+// greater than theirs, and they had ended when it returned. A request that arrives later does not end a grant that was asked for after
+// the acquisition had returned.
 func (s *story) addReclaim(c *call) {
 	r := c.invoke
 	hit := strike{from: r.At, till: never, reclaim: true, what: "reclaimed by " + r.Process}

@@ -24,7 +24,7 @@ func (s *story) checkTerms(f *findings) {
 		for _, g := range s.keys[key] {
 			if g.led == nil {
 				for _, c := range g.resigned {
-					f.add(s.outside(g, c.invoke.At, c.ret.At, "it was resigned, and nobody led"))
+					f.add(s.outside(g, c.invoke.At, c.ret.At, "it was resigned, but lead was not called"))
 				}
 				continue
 			}
@@ -40,7 +40,8 @@ func (s *story) checkTerm(g *grant, f *findings) {
 	}
 	began := g.led.invoke.At
 	if g.held && (g.first < began || g.last > returned) {
-		f.add(s.outside(g, began, g.last, "it was held from %s to %s, but lead was called at %s, and %s", s.at(g.first), s.at(g.last), s.at(began), how))
+		f.add(s.outside(g, began, g.last, "it was held from %s to %s, but lead was called at %s, and %s",
+			s.at(g.first), s.at(g.last), s.at(began), how))
 	}
 	if g.released != nil && g.released.invoke.At < returned {
 		f.add(s.outside(g, g.released.invoke.At, g.released.invoke.At, "the key was given back at %s, but %s", s.at(g.released.invoke.At), how))

@@ -14,7 +14,7 @@ type Shape struct {
 	Keys    int           // of locks
 	Lease   time.Duration // the unit of all durations
 	Length  time.Duration // of the run
-	Deck    []Kind        // what may happen; each kind once
+	Deck    []Kind        // the kinds of faults, each once
 }
 
 // Tail is the last part of a run, without faults, in which everything under way can end.

@@ -46,7 +46,7 @@ const (
 	ClientClosed  Kind = "client closed"  // by its process, which is busy with it; another replaces it
 	ClockJump     Kind = "clock jump"     // the wall clock of a client is set, forward or back
 	BreakHolder   Kind = "break"          // the operator breaks a grant
-	WaiterDeleted Kind = "waiter deleted" // the operator deletes the znode of somebody who waits
+	WaiterDeleted Kind = "waiter deleted" // the operator deletes the znode of a waiter
 )
 
 // OfServers reports whether a fault hits the servers, and with them all clients. A plan never has two of these at a time.
