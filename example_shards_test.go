@@ -24,7 +24,7 @@ func takeShard(ctx context.Context, worker *holdfast.Client) (*holdfast.Lock, er
 
 // Each of several workers works on one of several shards. A worker that finds all
 // of them taken waits, and takes over when another worker goes away.
-func Example_workerPerShard() {
+func ExampleClient_AcquireAny() {
 	ctx := context.Background()
 	store := memlock.NewStore() // stands in for a server
 	workers := make([]*memlock.Client, 4)

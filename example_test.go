@@ -151,25 +151,6 @@ func ExampleLock_SetData() {
 	// true
 }
 
-func ExampleClient_AcquireAny() {
-	ctx := context.Background()
-	alice, bob := twoClients()
-	defer alice.Close(ctx)
-	defer bob.Close(ctx)
-	shards := []string{"shards/0", "shards/1", "shards/2"}
-
-	a, err := alice.AcquireAny(ctx, shards)
-	if err != nil {
-		log.Fatal(err)
-	}
-	b, err := bob.AcquireAny(ctx, shards)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(a.Key(), b.Key())
-	// Output: shards/0 shards/1
-}
-
 func ExampleClient_Do() {
 	ctx := context.Background()
 	client, err := memlock.New(nil)

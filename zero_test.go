@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -187,4 +188,30 @@ func checkZero(t *testing.T, r reflect.Value) {
 	case !r.IsZero():
 		t.Errorf("the result is %v", r)
 	}
+}
+
+// A nil ctx is refused before anything is done.
+func TestNilContext_EveryMethod_FailsWithErrInvalid(t *testing.T) {
+	client := (&engine{}).open(t, driver.Config{})
+	lock, locks := acquire(t, client, "held"), mustAll(t, client, three)
+	for _, live := range []any{client, lock, locks, election(t, client, nil)} {
+		of := reflect.ValueOf(live)
+		for i := range of.NumMethod() {
+			method, name := of.Method(i), of.Type().Method(i).Name
+			if name == "Context" || method.Type().NumIn() == 0 || method.Type().In(0) != reflect.TypeFor[context.Context]() {
+				continue
+			}
+			t.Run(of.Type().String()[1:]+"."+name, func(t *testing.T) {
+				args := arguments(t, method.Type(), true)
+				args[0] = reflect.Zero(method.Type().In(0))
+				for _, r := range method.Call(args) {
+					checkZero(t, r)
+				}
+			})
+		}
+	}
+	if err := errors.Join(lock.Err(), locks.Err()); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, client) // no call is left that it would wait for
 }
