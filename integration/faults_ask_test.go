@@ -18,60 +18,25 @@ func asks(t *testing.T, client *zklock.Client, key string) holdfast.Info {
 	return info
 }
 
-// Z37. A holder hears of a write to its node and, when it looks again, finds it gone. The write was half of a reclaim, or
-// it was an ask, and a break came before the holder looked.
-func TestAskThenBreak(t *testing.T) {
+// Z37. A holder hears of a write to its node and, when it looks again, finds it gone: the write was half of a reclaim.
+func TestAskThenReclaim(t *testing.T) {
 	t.Parallel()
-	reclaims := []holdfast.Option{holdfast.WithOwner("worker"), holdfast.WithReclaim()}
-	for name, test := range map[string]struct {
-		end  func(t *testing.T, s *scene, other *zklock.Client) (next <-chan outcome)
-		want error
-	}{
-		"asked, broken": {func(t *testing.T, s *scene, other *zklock.Client) <-chan outcome {
-			must(t, other.Break(limited(t), asks(t, other, s.key)))
-			return acquiring(limited(t), other, s.key, holdfast.WithOwner("worker"))
-		}, holdfast.ErrBroken},
-		"asked, broken, a place of its own client reclaims": {func(t *testing.T, s *scene, other *zklock.Client) <-chan outcome {
-			must(t, other.Break(limited(t), asks(t, other, s.key)))
-			return nil
-		}, holdfast.ErrBroken},
-		"asked, reclaimed": {func(t *testing.T, s *scene, other *zklock.Client) <-chan outcome {
-			asks(t, other, s.key)
-			return acquiring(limited(t), other, s.key, reclaims...)
-		}, holdfast.ErrReclaimed},
-		"reclaimed": {func(t *testing.T, s *scene, other *zklock.Client) <-chan outcome {
-			return acquiring(limited(t), other, s.key, reclaims...)
-		}, holdfast.ErrReclaimed},
-	} {
+	for name, asked := range map[string]bool{"asked": true, "not asked": false} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(t *testing.T, s *scene) {
 				other := s.other(t)
 				lock := s.take(t, holdfast.WithOwner("worker"))
 				s.reads(t, 1)
-				node := nodeOf(t, s.client, lock)
-				second := (<-chan outcome)(nil)
-				if name == "asked, broken, a place of its own client reclaims" {
-					// A live lock of the same client and name would be an error, so the waiter has been there for longer.
-					release(t, lock)
-					stranger := take(t, other, s.key)
-					first := s.acquiring(limited(t), holdfast.WithOwner("worker"))
-					holds(t, s.conn, s.parent, 2)
-					second = s.acquiring(limited(t), reclaims...)
-					holds(t, s.conn, s.parent, 3)
-					release(t, stranger)
-					lock = granted(t, first)
-					node = nodeOf(t, s.client, lock)
-				}
 				events := s.client.Events()
-				again, pass := s.proxy.HoldRequest(faultproxy.OpGetData, node)
+				again, pass := s.proxy.HoldRequest(faultproxy.OpGetData, nodeOf(t, s.client, lock))
 				defer pass()
-				next := test.end(t, s, other)
-				receive(t, "look at the own node", again)
-				if second != nil {
-					next = second
+				if asked {
+					asks(t, other, s.key)
 				}
+				next := acquiring(limited(t), other, s.key, holdfast.WithOwner("worker"), holdfast.WithReclaim())
+				receive(t, "look at the own node", again)
 				pass()
-				lostTo(t, lock, events, test.want)
+				lostTo(t, lock, events, holdfast.ErrReclaimed)
 				release(t, granted(t, next))
 				s.clean(t)
 			})
@@ -84,9 +49,8 @@ func TestAskThenBreak(t *testing.T) {
 func TestAskedBeforeTheFirstRead(t *testing.T) {
 	t.Parallel()
 	for words, ask := range map[string]func(t *testing.T, s *scene, node string){
-		"Ask":       func(t *testing.T, s *scene, _ string) { asks(t, s.other(t), s.key) },
-		"Revoker":   func(t *testing.T, s *scene, node string) { must(t, errOf(s.conn.Set(node, []byte("__REVOKE__"), -1))) },
-		"ZooKeeper": func(t *testing.T, s *scene, node string) { must(t, errOf(s.conn.Set(node, []byte("unlock"), -1))) },
+		"Ask":     func(t *testing.T, s *scene, _ string) { asks(t, s.other(t), s.key) },
+		"Revoker": func(t *testing.T, s *scene, node string) { must(t, errOf(s.conn.Set(node, []byte("__REVOKE__"), -1))) },
 	} {
 		for _, when := range []string{"before the first read", "later", "while it is cut off"} {
 			t.Run(words+" "+when, func(t *testing.T) {
@@ -119,33 +83,6 @@ func TestAskedBeforeTheFirstRead(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A holder's node whose data the Revoker has overwritten is still found by WithReclaim, and shows no wrong owner.
-func TestReclaimAfterTheRevoker(t *testing.T) {
-	play(t, nil, func(t *testing.T, s *scene) {
-		options := []holdfast.Option{holdfast.WithOwner("worker"), holdfast.WithReclaim()}
-		lock := s.take(t, options...)
-		node := nodeOf(t, s.client, lock)
-		must(t, errOf(s.conn.Set(node, []byte("__REVOKE__"), -1)))
-		receive(t, "Asked", lock.Asked())
-		other := s.other(t)
-		info, err := other.Inspect(limited(t), s.key)
-		must(t, err)
-		if info.Owner != "" || len(info.Data) > 0 || info.Token != lock.Token() {
-			t.Errorf("Inspect returns %+v", info)
-		}
-		var held *holdfast.HeldError
-		if _, err := other.TryAcquire(limited(t), s.key, holdfast.WithOwner("worker2"), holdfast.WithReclaim()); !errors.As(err, &held) {
-			t.Errorf("TryAcquire under another name: %v", err)
-		}
-		events := s.client.Events()
-		next, err := other.TryAcquire(limited(t), s.key, options...)
-		must(t, err)
-		lostTo(t, lock, events, holdfast.ErrReclaimed)
-		release(t, next)
-		s.clean(t)
-	})
 }
 
 // SetData keeps the wish that is in the node, whoever wrote it: others that look see that the holder was asked.
@@ -188,7 +125,6 @@ func TestDataThatIsAWish(t *testing.T) {
 		}
 		for _, opts := range [][]holdfast.Option{
 			{holdfast.WithData([]byte("__REVOKE__ "))},
-			{holdfast.WithOwner("unlock")},
 			{holdfast.WithOwner("__REVOKE__"), holdfast.WithData([]byte("data"))},
 		} {
 			lock := s.take(t, opts...)

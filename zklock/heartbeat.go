@@ -130,6 +130,9 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) error {
 	link := h.engine.link
 	w := link.Wire()
+	if w == nil {
+		return link.Unconnected(ctx)
+	}
 	limit := time.AfterFunc(sess.Times().Answer, func() {
 		h.mu.Lock()
 		holding := len(h.holds) > 0

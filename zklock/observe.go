@@ -86,7 +86,7 @@ func has(info, grant driver.Info) bool {
 // watchHolders returns the holders of a key, and watches of which one fires when the holders change.
 func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.Lookout, driver.Info, error) {
 	for {
-		l := e.link.NewLookout(e.tasks.Context(), 1)
+		l := e.link.NewLookout(1)
 		info, err := e.lookAtHolders(ctx, l, parent, key)
 		if err == nil {
 			return l, info, nil

@@ -154,7 +154,8 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
 			c.own.begin()
 		} else {
-			c.own.watchLater()
+			own := c.own
+			own.timer = c.engine.host.AfterFunc(watchDelay, func() { own.begin() })
 		}
 	}
 	return line[:i], nil
