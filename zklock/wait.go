@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -74,12 +75,6 @@ type wait struct {
 	watches *zkconn.Lookout
 	last    string  // the path of the last node that is watched, or of the queue
 	ahead   []entry // the nodes before the contender's
-}
-
-// An announcement is a write to the node of a predecessor.
-type announcement struct {
-	path    string
-	version int32
 }
 
 // wait returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
@@ -155,7 +150,7 @@ func (w *wait) lastRead() error {
 		return nil
 	}
 	stat := watch.Node.Stat
-	switch write := (announcement{w.last, stat.Version}); {
+	switch write := fmt.Sprint(w.last, " ", stat.Version); {
 	case w.queue && stat.Pzxid > w.listed:
 		return errStartOver
 	case w.chain && stat.Version > 0 && w.announced != write:
