@@ -51,16 +51,19 @@ func gather(t *testing.T, s *scene, n int) *gathering {
 	return g
 }
 
-// gathered waits until so many creations have gathered: the list that follows each waits for it to be sent.
+// gathered waits until so many creations have gathered: their calls wait, and no flight is theirs.
 func (g *gathering) gathered(t *testing.T, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d creations have gathered", want), func() bool {
 		sum := 0
 		for _, group := range labelled(t.Name()) {
-			if strings.Contains(group, "(*Link).Create.") && !strings.Contains(group, "(*batches)") && !strings.Contains(group, "zkconn.list+") {
-				n := 0
-				_, _ = fmt.Sscan(group, &n)
+			n := 0
+			_, _ = fmt.Sscan(group, &n)
+			switch {
+			case strings.Contains(group, "(*contender).create+"):
 				sum += n
+			case strings.Contains(group, "(*batches).do+"):
+				sum -= n
 			}
 		}
 		return sum == want

@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -171,38 +170,6 @@ func TestWatchesRefused(t *testing.T) {
 	})
 }
 
-// Z49. A server that is too busy refuses requests: they are made again, ever more seldom, and nothing fails for that.
-func TestBusyServer(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client := dialWired(t, e, zklock.Options{})
-		lock := acquire(t, client, "held")
-		client.Throttle(func(int32) bool { return true })
-		before := client.requests.Load()
-		released, acquired := make(chan error, 1), make(chan error, 1)
-		go func() { released <- lock.Release(t.Context()) }()
-		go func() {
-			_, err := client.Acquire(inTime(t), "wanted")
-			acquired <- err
-		}()
-		short, cancel := context.WithTimeout(t.Context(), virtualSession)
-		defer cancel()
-		_, err := client.Acquire(short, "another")
-		if !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Acquire while the server is too busy: %v", err)
-		}
-		if n := client.requests.Load() - before; n > 200 {
-			t.Errorf("%d requests to a server that is too busy within %v", n, virtualSession)
-		}
-		client.Throttle(nil)
-		if err := errors.Join(<-released, <-acquired); err != nil {
-			t.Error(err)
-		}
-		if n := client.dials.Load(); n != 1 {
-			t.Errorf("%d connections", n)
-		}
-	})
-}
-
 // Z53. A client whose answers are too slow to prove its session comes to the head of a queue: it lets those pass who are faster, and is
 // told so.
 func TestSlowClient(t *testing.T) {
@@ -243,61 +210,6 @@ func TestSlowClient(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Z54. Many creations lose their replies, and their calls are given up. What may come of them is looked for at each return: with one
-// sync for all.
-func TestManyGivenUp(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		const calls = 60
-		client := dialWired(t, e, zklock.Options{})
-		syncs := 0
-		client.Throttle(func(kind int32) bool { // only counts
-			if kind == opSync {
-				syncs++
-			}
-			return false
-		})
-		for i := range calls {
-			client.LoseReply(opCreate)
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
-			if _, err := client.Acquire(ctx, fmt.Sprintf("key-%d", i)); err == nil {
-				t.Error("Acquire was granted a lock")
-			}
-			cancel()
-			time.Sleep(time.Second)
-		}
-		time.Sleep(10 * virtualSession)
-		client.Throttle(nil)
-		for i := range calls {
-			if left := e.Children(fmt.Sprintf("%s/key-%d", virtualRoot, i)); len(left) > 0 {
-				t.Errorf("left: %q", left)
-			}
-		}
-		if syncs > 5*calls { // heartbeats, too
-			t.Errorf("%d syncs", syncs)
-		}
-	})
-}
-
-// Z55. The servers have lost all data, and refuse a client that has seen more than they have: after a while it begins a new session.
-func TestWipedServers(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client := dialWired(t, e, zklock.Options{})
-		lock := acquire(t, client, "a")
-		e.Wipe()
-		time.Sleep(virtualSession)
-		if err := lock.Err(); !errors.Is(err, holdfast.ErrSessionExpired) {
-			t.Errorf("Err of a lock that is gone: %v", err)
-		}
-		wiped := time.Now()
-		if _, err := client.Acquire(inTime(t), "a"); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(wiped); took > 2*virtualSession {
-			t.Errorf("a new session after %v", took)
-		}
-	})
 }
 
 // Z56. Whoever may not read its own znode would not hear of what becomes of it: it waits for nothing, and leaves nothing behind.

@@ -36,7 +36,7 @@ func (h *hold) SetData(ctx context.Context, data []byte) error {
 			}
 			began := time.Now()
 			h.known = false
-			stat, err := h.engine.link.Set(ctx, h.path, h.own.keepWish(data), h.version)
+			stat, err := h.engine.link.Set(ctx, h.path, h.keepWish(data), h.version)
 			switch {
 			case errors.Is(err, zk.ErrBadVersion):
 				continue // another program has written, or an earlier try was carried out
@@ -64,7 +64,7 @@ func (h *hold) read(ctx context.Context) ([]byte, error) {
 	}
 	h.version, h.known = node.Stat.Version, true
 	if isWish(node.Data) {
-		h.own.wish()
+		h.wish()
 	}
 	return withoutWish(node.Data), nil
 }

@@ -50,21 +50,21 @@ func (s *doubts) ask(path string) {
 		return
 	}
 	s.asking = s.engine.tasks.Go(func(ctx context.Context) {
-		for path, ok := s.next(); ok; path, ok = s.next() {
+		for {
+			var path string
+			s.mu.Lock()
+			for path = range s.paths {
+				break
+			}
+			delete(s.paths, path)
+			s.asking = path != ""
+			s.mu.Unlock()
+			if path == "" {
+				return
+			}
 			s.compare(ctx, path)
 		}
 	})
-}
-
-func (s *doubts) next() (path string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for path = range s.paths {
-		delete(s.paths, path)
-		return path, true
-	}
-	s.asking = false
-	return "", false
 }
 
 // compare asks about one znode. When the reply to a transaction comes, the server has carried out all that the leader had before, and

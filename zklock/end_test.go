@@ -189,17 +189,3 @@ func TestTimeoutGrows_Faults_LocksAreGrantedAgain(t *testing.T) {
 		})
 	}
 }
-
-// Z51. Without heartbeats only go-zookeeper sends anything, by the timeout that was granted: the connection is not left meanwhile.
-func TestTimeoutGrows_NoHeartbeats_ConnectionStays(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client := dialWired(t, e, zklock.Options{Heartbeat: -1})
-		acquire(t, client, "a")
-		e.Limit(2*time.Second, 2*virtualSession, 4*virtualSession)
-		client.Wire.Break()
-		time.Sleep(20 * virtualSession)
-		if n := client.dials.Load(); n > 3 {
-			t.Errorf("%d connections", n)
-		}
-	})
-}

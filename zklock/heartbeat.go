@@ -130,6 +130,9 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) error {
 	link := h.engine.link
 	w := link.Wire()
+	if w == nil {
+		return link.Unconnected(ctx)
+	}
 	limit := time.AfterFunc(sess.Times().Answer, func() {
 		h.mu.Lock()
 		holding := len(h.holds) > 0
@@ -150,10 +153,10 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) e
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // it is being released, or its watch has not reported the deletion
 			h.remove(k)
-			k.own.finish(k.own.whyMissing())
+			k.finish(k.whyMissing())
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)
-			k.own.finish(err)
+			k.finish(err)
 		default:
 			return err
 		}

@@ -13,14 +13,11 @@ import (
 
 // hold is a granted lock: a node of this client that the lock was granted to.
 type hold struct {
-	engine *engine
-	sess   *zkconn.Session
-	path   string
-	own    *ownNode
+	*ownNode
 
-	// What the node is, for SetData.
+	// For SetData.
 	owner   string
-	czxid   int64
+	czxid   int64 // of the node
 	version int32
 	known   bool // whether version is the present one, as far as this client has heard
 }
@@ -45,7 +42,7 @@ func (h *hold) explain(ctx context.Context, err error) error {
 	case errors.Is(err, zk.ErrSessionExpired):
 		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.whyMissing(), err)
+		return fmt.Errorf("%w: %w", h.whyMissing(), err)
 	case ctx.Err() != nil:
 		return zkconn.Disconnected(ctx)
 	}
@@ -54,11 +51,11 @@ func (h *hold) explain(ctx context.Context, err error) error {
 
 // Release implements [driver.Hold].
 func (h *hold) Release(ctx context.Context) error {
-	h.own.stop()
+	h.stop()
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, nil, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing())
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.whyMissing())
 	}
 	if err != nil && h.engine.link.Session() != h.sess {
 		return nil // it went with the session

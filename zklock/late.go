@@ -66,26 +66,17 @@ func (l *lateCreations) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		byParent, more := l.expected()
-		if !more {
+		sess, now := l.engine.link.Session(), time.Now()
+		l.mu.Lock()
+		l.all = slices.DeleteFunc(l.all, func(one lateCreation) bool { return sess != nil && one.sess != sess || now.After(one.until) })
+		l.looking = len(l.all) > 0
+		all := slices.Clone(l.all)
+		l.mu.Unlock()
+		if len(all) == 0 {
 			return
 		}
-		l.look(ctx, byParent)
+		l.look(ctx, all)
 	}
-}
-
-// expected returns what may still come in the present session, by parent, and forgets the rest. If nothing may, run ends.
-func (l *lateCreations) expected() (byParent map[string][]lateCreation, more bool) {
-	sess, now := l.engine.link.Session(), time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = slices.DeleteFunc(l.all, func(one lateCreation) bool { return sess != nil && one.sess != sess || now.After(one.until) })
-	byParent = make(map[string][]lateCreation)
-	for _, one := range l.all {
-		byParent[one.parent] = append(byParent[one.parent], one)
-	}
-	l.looking = len(l.all) > 0
-	return byParent, l.looking
 }
 
 // expects reports whether a creation may still be carried out below a parent.
@@ -104,22 +95,24 @@ func (l *lateCreations) found(one lateCreation, path string) {
 	l.engine.removeLater(one.sess, path)
 }
 
-// look lists some parents, and deletes what has come there. The sync makes the lists show what was created before.
-func (l *lateCreations) look(ctx context.Context, byParent map[string][]lateCreation) {
+// look lists the parents of creations, and deletes what has come there. The sync makes the lists show what was created before.
+func (l *lateCreations) look(ctx context.Context, all []lateCreation) {
 	link := l.engine.link
 	if link.Wire() == nil || link.Sync(ctx, "/") != nil {
 		return // the next connection looks
 	}
-	for parent, some := range byParent {
-		listed, err := link.List(ctx, parent)
-		if err != nil && ctx.Err() == nil && link.Wire() != nil && !errors.Is(err, zk.ErrNoNode) {
-			l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
+	listed := make(map[string][]string)
+	for _, one := range all {
+		if listed[one.parent] == nil {
+			list, err := link.List(ctx, one.parent)
+			if err != nil && ctx.Err() == nil && link.Wire() != nil && !errors.Is(err, zk.ErrNoNode) {
+				l.engine.host.Logger().Error("cannot look for nodes to delete", "path", one.parent, "error", err)
+			}
+			listed[one.parent] = append(list.Names, "") // not nil
 		}
-		for _, name := range listed.Names {
-			for _, one := range some {
-				if strings.Contains(name, one.guid) {
-					l.found(one, parent+"/"+name)
-				}
+		for _, name := range listed[one.parent] {
+			if strings.Contains(name, one.guid) {
+				l.found(one, one.parent+"/"+name)
 			}
 		}
 	}

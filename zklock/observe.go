@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -86,7 +87,7 @@ func has(info, grant driver.Info) bool {
 // watchHolders returns the holders of a key, and watches of which one fires when the holders change.
 func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.Lookout, driver.Info, error) {
 	for {
-		l := e.link.NewLookout(e.tasks.Context(), 1)
+		l := e.link.NewLookout(1)
 		info, err := e.lookAtHolders(ctx, l, parent, key)
 		if err == nil {
 			return l, info, nil
@@ -97,6 +98,7 @@ func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.
 		}
 		if e.link.Watching(l.Watches[parent]) {
 			e.doubts.leave(e.link.Wire(), parent) // it has sent no event of what the list shows
+			backoff.Sleep(ctx, e.link.Times().Again, nil)
 		}
 	}
 }

@@ -41,19 +41,12 @@ type ownNode struct {
 // that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// watchLater is begin after watchDelay.
-func (o *ownNode) watchLater() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.timer = o.engine.host.AfterFunc(watchDelay, func() { o.begin() })
-}
-
 // begin begins to watch, or does so again.
 func (o *ownNode) begin() *zkconn.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
-		o.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
+		o.watch = o.engine.link.WatchOwn(o.path, o)
 	}
 	return o.watch
 }
@@ -66,7 +59,7 @@ func (o *ownNode) knownCzxid() int64 {
 }
 
 // doubt reports whether the node may be gone without an event: it was written to and not read since, or it is not watched on the
-// present connection. A node that is not watched at all yet was there a moment ago: see watchLater.
+// present connection. A node that is not watched at all yet was there a moment ago: see watchDelay.
 func (o *ownNode) doubt() bool {
 	o.mu.Lock()
 	w := o.watch

@@ -1,8 +1,6 @@
 package zklock_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,43 +43,4 @@ func TestTryAtAServerThatLags(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A try whose ctx ends while its server catches up says who was seen to hold the key.
-func TestTryThatIsCutShort(t *testing.T) {
-	for name, opts := range map[string][]holdfast.Option{"exclusive": nil, "shared": {holdfast.WithShared()}, "limited": {holdfast.WithLimit(1)}} {
-		withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-			holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-			held, looks := opts, 5*time.Millisecond
-			if name == "shared" {
-				held = nil
-			}
-			if _, err := holder.Acquire(t.Context(), "k", held...); err != nil {
-				t.Fatal(err)
-			}
-			for cut := time.Millisecond; cut < 25*time.Millisecond; cut += time.Millisecond / 2 {
-				ctx, cancel := context.WithTimeout(t.Context(), cut)
-				_, err := other.TryAcquire(ctx, "k", opts...)
-				cancel()
-				seen := cut > looks // a round trip of 2 ms for each list and each read
-				if !errors.Is(err, holdfast.ErrHeld) && (seen || !errors.Is(err, holdfast.ErrDisconnected)) {
-					t.Errorf("%s, after %v: %v", name, cut, err)
-				}
-			}
-		})
-	}
-}
-
-// A try whose server does not catch up says in the end who was seen to hold the key.
-func TestTryWhileTheServerLags(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		acquire(t, holder, "k")
-		other.Throttle(func(kind int32) bool { return kind == opSync })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := other.TryAcquire(ctx, "k"); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("while syncs are throttled: %v", err)
-		}
-	})
 }

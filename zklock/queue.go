@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -106,23 +105,23 @@ func (x entry) compare(y entry) int {
 func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var (
-		next  atomic.Int64
-		reads sync.WaitGroup
-		mu    sync.Mutex
-		nodes = make(map[string]zkconn.Znode, len(line))
-	)
-	for range min(readers, len(line)) {
+	var reads sync.WaitGroup
+	var mu sync.Mutex
+	nodes, slots := make(map[string]zkconn.Znode, len(line)), make(chan struct{}, readers)
+	for _, x := range line {
+		slots <- struct{}{}
+		if reading.Err() != nil {
+			break
+		}
 		reads.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(line)) && reading.Err() == nil; i = next.Add(1) - 1 {
-				node, err := e.link.Get(reading, parent+"/"+line[i].name)
-				if err == nil {
-					mu.Lock()
-					nodes[line[i].name] = node
-					mu.Unlock()
-				} else if !errors.Is(err, zk.ErrNoNode) {
-					cancel(err)
-				}
+			defer func() { <-slots }()
+			node, err := e.link.Get(reading, parent+"/"+x.name)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				nodes[x.name] = node
+			} else if !errors.Is(err, zk.ErrNoNode) {
+				cancel(err)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ type contender struct {
 	reclaimed bool          // the nodes of the previous incarnation are deleted
 	listed    int64         // the Pzxid of the parent in the last list
 	followed  bool          // the last list had nodes behind this contender's
-	announced announcement  // the last write that made the contender list the queue again
+	announced string        // the last write to the node before that made the contender list the queue again
 	hangUps   hangUps       // of creations
 	patience  time.Duration // until the contender asks the leader about the nodes before its own; it doubles
 }
@@ -151,7 +151,8 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
 			c.own.begin()
 		} else {
-			c.own.watchLater()
+			own := c.own
+			own.timer = c.engine.host.AfterFunc(watchDelay, func() { own.begin() })
 		}
 	}
 	return line[:i], nil
@@ -318,10 +319,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	if c.czxid == 0 || c.engine.link.Session() != c.sess {
 		return driver.Grant{}, errStartOver
 	}
-	h := &hold{
-		engine: c.engine, sess: c.sess, path: c.path(), own: c.own,
-		owner: c.req.Owner, czxid: c.czxid, known: true,
-	}
+	h := &hold{ownNode: c.own, owner: c.req.Owner, czxid: c.czxid, known: true}
 	if c.req.Mode.Limit > c.engine.mostCounted && c.followed { // the next waiter may watch the node to learn of this grant: see planFor
 		if err := h.SetData(ctx, c.req.Data); errors.Is(err, driver.ErrLost) {
 			return driver.Grant{}, errStartOver

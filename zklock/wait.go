@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,10 +37,9 @@ const mostCounted = 8
 // line is in the way: no other node before a line of permits, and fewer permits than the limit beside a line of other nodes. Otherwise
 // the queue is listed then. Of a long line the last k+1 nodes are watched: the first of their deletions has the queue listed.
 //
-// Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
-// the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key. A waiter
-// whose list showed the predecessor as a waiter stood in the queue before the predecessor listed it the last time. If that write fails,
-// the predecessor's call fails, and the waiter learns of the deletion of its node.
+// Where the limit is large, only the first waiter of a line watches for departures, by a watch on the queue. Every other waiter watches
+// its predecessor, which writes to its node when it is granted the key. The waiter stood in the queue before the predecessor listed it
+// the last time. If the write fails, the predecessor's call fails, and the waiter learns of the deletion of its node.
 //
 // A writer of Curator's read-write lock may leave a reader in its place, so the queue is listed when that writer goes.
 func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
@@ -77,16 +77,10 @@ type wait struct {
 	ahead   []entry // the nodes before the contender's
 }
 
-// An announcement is a write to the node of a predecessor.
-type announcement struct {
-	path    string
-	version int32
-}
-
 // wait returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
 func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, ahead: ahead}
-	w.watches = c.engine.link.NewLookout(c.engine.tasks.Context(), len(w.nodes)+1)
+	w.watches = c.engine.link.NewLookout(len(w.nodes) + 1)
 	defer w.watches.End()
 	if w.queue {
 		w.watches.Watch(c.parent, zkconn.WatchChildren)
@@ -156,7 +150,7 @@ func (w *wait) lastRead() error {
 		return nil
 	}
 	stat := watch.Node.Stat
-	switch write := (announcement{w.last, stat.Version}); {
+	switch write := fmt.Sprint(w.last, " ", stat.Version); {
 	case w.queue && stat.Pzxid > w.listed:
 		return errStartOver
 	case w.chain && stat.Version > 0 && w.announced != write:

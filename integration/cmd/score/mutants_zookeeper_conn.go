@@ -28,8 +28,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 
 	{"Z34", "data is written whatever the version", zooKeeper, change{
 		"zklock/data.go",
-		`h.own.keepWish(data), h.version)`,
-		`h.own.keepWish(data), -1)`,
+		`h.keepWish(data), h.version)`,
+		`h.keepWish(data), -1)`,
 	}, nil},
 	{"Z36", "after a reconnect, what an observer has missed is not looked for", zooKeeper, change{
 		"zklock/internal/zkconn/watch.go",

@@ -158,15 +158,8 @@ func (b *batches) send(group []*Write) {
 		return
 	}
 	// Creations first: the wire knows a transaction by the path that its first member creates.
-	slices.SortStableFunc(group, func(x, y *Write) int {
-		switch {
-		case x.creates == y.creates:
-			return 0
-		case x.creates:
-			return -1
-		}
-		return 1
-	})
+	creations := slices.DeleteFunc(slices.Clone(group), func(w *Write) bool { return !w.creates })
+	group = append(creations, slices.DeleteFunc(group, func(w *Write) bool { return w.creates })...)
 	ops := make([]any, len(group))
 	for i, w := range group {
 		if w.creates {

@@ -48,6 +48,12 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 	}
 }
 
+// Unconnected says why no calls can be made; nil if they can.
+func (l *Link) Unconnected(ctx context.Context) error {
+	_, err := l.ready(ctx, func(_ context.Context, err error, _ <-chan struct{}) error { return err })
+	return err
+}
+
 // retryFunc is the type of driver.Request.Retry.
 type retryFunc = func(ctx context.Context, err error, wake <-chan struct{}) error
 

@@ -205,36 +205,28 @@ func (l *Link) reach(ctx context.Context, s *server) (net.Conn, error) {
 	if l.config.TLS == nil {
 		return conn, nil
 	}
-	conn, err = handshake(ctx, conn, l.config.TLS, s.name)
-	if err != nil {
-		return nil, l.unanswered(s, err)
-	}
-	return conn, nil
-}
-
-// dialDelay doubles from a few milliseconds to the longest, which is short enough for a
-// server that comes back within the session to be found within it.
-func dialDelay(failures int, longest time.Duration) time.Duration {
-	return min(5*time.Millisecond<<min(failures, 10), longest)
-}
-
-func handshake(ctx context.Context, conn net.Conn, configure func() (*tls.Config, error), address string) (net.Conn, error) {
-	config, err := configure()
+	config, err := l.config.TLS()
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("TLS: %w", err)
+		return nil, l.unanswered(s, fmt.Errorf("TLS: %w", err))
 	}
 	if config == nil {
 		config = new(tls.Config)
 	}
 	if config.ServerName == "" && !config.InsecureSkipVerify {
 		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(address)
+		config.ServerName, _, _ = net.SplitHostPort(s.name)
 	}
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("TLS: %w", err)
+		return nil, l.unanswered(s, fmt.Errorf("TLS: %w", err))
 	}
 	return secure, nil
+}
+
+// dialDelay doubles from a few milliseconds to the longest, which is short enough for a
+// server that comes back within the session to be found within it.
+func dialDelay(failures int, longest time.Duration) time.Duration {
+	return min(5*time.Millisecond<<min(failures, 10), longest)
 }

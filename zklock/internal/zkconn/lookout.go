@@ -1,22 +1,18 @@
 package zkconn
 
-import (
-	"context"
-	"slices"
-)
+import "slices"
 
 // A Lookout is a set of watches, at most one of each path, whose events arrive on one channel. It belongs to one goroutine.
 type Lookout struct {
 	Watches map[string]*Watch // by path; a caller deletes those that have fired
 	Fired   chan *Watch       // receives each watch that has fired, as far as there is room
 
-	link       *Link
-	background context.Context
+	link *Link
 }
 
-// NewLookout returns a Lookout without watches, whose channel has room for some. Their reads are given up when background ends.
-func (l *Link) NewLookout(background context.Context, room int) *Lookout {
-	return &Lookout{Watches: make(map[string]*Watch, room), Fired: make(chan *Watch, room), link: l, background: background}
+// NewLookout returns a Lookout without watches, whose channel has room for some.
+func (l *Link) NewLookout(room int) *Lookout {
+	return &Lookout{Watches: make(map[string]*Watch, room), Fired: make(chan *Watch, room), link: l}
 }
 
 // Watch adds a watch.
@@ -24,7 +20,7 @@ func (o *Lookout) Watch(path string, kind WatchKind) *Watch {
 	ws := o.link.watches
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.joinLocked(o.background, watchKey{path, kind})
+	w := ws.joinLocked(watchKey{path, kind})
 	w.lookouts = append(w.lookouts, o)
 	o.Watches[path] = w
 	return w

@@ -82,24 +82,6 @@ func TestNext_Names_EachAddressHasItsTurn(t *testing.T) {
 	})
 }
 
-func TestShare_ManyServers_RoundTakesHalfASession(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 20} {
-		l, _ := testLink(t, Config{})
-		l.servers = make([]*server, n)
-		var round time.Duration
-		for l.failures = 0; l.failures < n; l.failures++ {
-			round += l.shareLocked()
-		}
-		if most := standardSession / 2; round > most {
-			t.Errorf("%d silent servers take %v, want %v at most", n, round, most)
-		}
-		l.failures = n * n
-		if share, want := l.shareLocked(), standard(standardSession).FirstReply; share != want {
-			t.Errorf("of %d slow servers, one gets %v after many rounds, want %v", n, share, want)
-		}
-	}
-}
-
 // TestConnect_OneName_CausePerAddress: a name that stands for several strangers, and one that stands for nothing.
 func TestConnect_OneName_CausePerAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (l *Link) greeted(w *Wire, id int64, password []byte, granted *zktimes.Time
 	if begins && (l.wire != w || l.ending) || !begins && l.session.ID != id {
 		l.mu.Unlock()
 		l.sessionOver(w)
-		return nil, errOtherSession
+		return nil, errors.New("the server gives a session that was not asked for, or not on this connection any more")
 	}
 	l.refusals, l.usedLast = 0, l.host.Now()
 	l.times = granted
@@ -73,9 +73,6 @@ func (l *Link) greeted(w *Wire, id int64, password []byte, granted *zktimes.Time
 	}
 	return s.Times(), nil
 }
-
-// errOtherSession is why the link leaves a server that gives a session which the link did not ask for, or not on this connection any more.
-var errOtherSession = errors.New("the server gives a session that was not asked for")
 
 // sessionOver is called when a server says on connection w that the session is over: it has expired, or the client has ended it. The
 // next connection begins a new session.

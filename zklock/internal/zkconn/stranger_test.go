@@ -106,23 +106,6 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStrangersAmongServers checks that the client waits while a server may begin to serve, and names all if none may.
-func TestStrangersAmongServers(t *testing.T) {
-	web, mail := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), answering(t, "220 mail.example ESMTP\r\n")
-	err := dial(t.Context(), t, []string{web, mail}, nil)
-	if err == nil || !strings.Contains(err.Error(), web+": it does not speak") || !strings.Contains(err.Error(), mail+": it does not speak") {
-		t.Errorf("%v, want both servers", err)
-	}
-	for name, other := range map[string]string{"hangs up": answering(t, ""), "refuses": "127.0.0.1:1"} {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err = dial(ctx, t, []string{web, other}, nil)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("one server %s: %v, want to be waited for", name, err)
-		}
-	}
-}
-
 // TestReplyTooLong: the wire bounds lengths after the greeting, too, and reads long replies. A reply that is too long fails its own
 // request, and then the connection ends.
 func TestReplyTooLong(t *testing.T) {
@@ -183,15 +166,6 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read %x of %x", got, stream)
 		}
 	})
-}
-
-// TestTLSWithAStranger checks that a client with TLS also says what it found at a port.
-func TestTLSWithAStranger(t *testing.T) {
-	addr := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	err := dial(t.Context(), t, []string{addr}, &tls.Config{})
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), addr+": it does not speak") {
-		t.Errorf("%v, want the answer", err)
-	}
 }
 
 // TestTLS_IsConfiguredForEachConnection checks that each attempt at a connection makes its own configuration, and that a failure to make

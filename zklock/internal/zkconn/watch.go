@@ -77,11 +77,11 @@ type Owner interface {
 }
 
 // WatchOwn watches a znode for its owner.
-func (l *Link) WatchOwn(background context.Context, path string, o Owner) *Watch {
+func (l *Link) WatchOwn(path string, o Owner) *Watch {
 	ws := l.watches
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.joinLocked(background, watchKey{path, WatchData})
+	w := ws.joinLocked(watchKey{path, WatchData})
 	w.owner = o
 	select {
 	case <-w.Read: // by a waiter, before
@@ -101,21 +101,21 @@ func (l *Link) Disown(w *Watch) {
 	w.owner = nil
 }
 
-func (ws *watches) joinLocked(background context.Context, key watchKey) *Watch {
+func (ws *watches) joinLocked(key watchKey) *Watch {
 	w := ws.byPath[key]
 	if w == nil {
 		w = &Watch{Path: key.path, Kind: key.kind, Read: make(chan struct{}), Gone: make(chan struct{})}
 		ws.byPath[key] = w
-		ws.link.tasks.Go(func(context.Context) { ws.set(background, w) })
+		ws.link.tasks.Go(func(context.Context) { ws.set(w) })
 	}
 	return w
 }
 
 // set makes the first read.
-func (ws *watches) set(background context.Context, w *Watch) {
-	err := ws.link.Retry(background, nil, func(*Session) error {
+func (ws *watches) set(w *Watch) {
+	err := ws.link.Retry(ws.link.closing, nil, func(*Session) error {
 		on := ws.link.Wire()
-		f, err := ws.read(background, w, on)
+		f, err := ws.read(ws.link.closing, w, on)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package zkconn
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,24 +35,5 @@ func TestOwnerActsAtOnce(t *testing.T) {
 			}
 			synctest.Wait()
 		})
-	}
-}
-
-// TestAll_OwnNodesComeFirst: the watches of own nodes are set again before those of other nodes.
-func TestAll_OwnNodesComeFirst(t *testing.T) {
-	l, _ := testLink(t, Config{})
-	former := newestWire(l, &scripted{}, time.Second)
-	const own = 50
-	for i := range 2 * own {
-		w := &Watch{Path: fmt.Sprint("/", i), on: former}
-		if i%2 == 0 {
-			w.owner = &slowOwner{}
-		}
-		l.watches.byPath[watchKey{w.Path, w.Kind}] = w
-	}
-	for i, w := range l.watches.all(nil) {
-		if (w.owner != nil) != (i < own) {
-			t.Fatalf("%s is number %d", w.Path, i)
-		}
 	}
 }
