@@ -2,7 +2,6 @@ package recordlock_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -58,15 +57,6 @@ func TestWaitersShareOnePoller(t *testing.T) {
 			}
 		}
 	})
-}
-
-// isHeld tries a key and insists that it is held, under the token of a lock.
-func (c *client) isHeld(t testing.TB, key string, token holdfast.Token) {
-	t.Helper()
-	var held *holdfast.HeldError
-	if _, err := c.TryAcquire(t.Context(), key); !errors.As(err, &held) || held.Holder.Token != token {
-		t.Errorf("%v, want a HeldError of token %v", err, token)
-	}
 }
 
 // The writes of one key fail, its reads do not, and nothing else is asked for: the last of the tries is soon, and the reads
