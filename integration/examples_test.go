@@ -87,8 +87,11 @@ func exampleRuns(t *testing.T) map[string]map[string]exampleRun {
 		` +the account has bob's balance\n$`)
 	for engine, place := range map[string]place{
 		"zookeeper": {env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + addr}},
-		"dynamodb":  {env: append(exampleAccess(db), "HOLDFAST_ENGINE=dynamodb", "DYNAMODB_ENDPOINT="+db.Endpoint()), args: []string{"-table", db.Table(t)}},
-		"memory":    {args: []string{"-engine", "memory"}, env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + nowhere(t)}},
+		"dynamodb": {
+			env:  append(exampleAccess(db), "HOLDFAST_ENGINE=dynamodb", "DYNAMODB_ENDPOINT="+db.Endpoint()),
+			args: []string{"-table", db.Table(t)},
+		},
+		"memory": {args: []string{"-engine", "memory"}, env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + nowhere(t)}},
 	} {
 		fenced[engine] = exampleRun{place: place, story: fenced["zookeeper"].story}
 	}
