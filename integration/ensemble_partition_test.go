@@ -94,7 +94,9 @@ func cutOffSorts(tick time.Duration, naive bool) []captiveSort {
 
 // cutOffFrom is a round in which one server is cut off from the other two. dress changes the options of all clients, and with them
 // whether they use the TLS port; it may be nil. cutOffFrom returns how many of the clients without heartbeats outstayed their locks.
-func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklock.Options), tick time.Duration, round int, sorts []captiveSort) (outstayed int) {
+func cutOffFrom(
+	t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklock.Options), tick time.Duration, round int, sorts []captiveSort,
+) (outstayed int) {
 	leader, err := e.Leader(t.Context())
 	must(t, err)
 	dialled := func(opts zklock.Options, servers ...int) *zklock.Client {

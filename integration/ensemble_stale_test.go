@@ -82,11 +82,11 @@ func TestStaleServer(t *testing.T) {
 		t.Helper()
 		eventually(t, "granted", func() bool {
 			lock, err := acquire()
-			if err != nil && !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrDisconnected) && !errors.Is(err, context.DeadlineExceeded) {
-				must(t, err)
-			}
-			if err == nil {
+			switch {
+			case err == nil:
 				release(t, lock)
+			case !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrDisconnected) && !errors.Is(err, context.DeadlineExceeded):
+				must(t, err)
 			}
 			return err == nil
 		})

@@ -58,8 +58,8 @@ func (all examples) run(t *testing.T, name string, env []string, args ...string)
 	}
 	// env removes the tester's engine settings from the environment, and becomes the
 	// example. The race detector would otherwise sleep for a second at its end.
-	command := slices.Concat([]string{"-u", "HOLDFAST_ENGINE", "-u", "ZOOKEEPER_SERVERS", "-u", "DYNAMODB_ENDPOINT", "GORACE=atexit_sleep_ms=0"},
-		env, []string{filepath.Join(string(all), name)}, args)
+	command := []string{"-u", "HOLDFAST_ENGINE", "-u", "ZOOKEEPER_SERVERS", "-u", "DYNAMODB_ENDPOINT", "GORACE=atexit_sleep_ms=0"}
+	command = slices.Concat(command, env, []string{filepath.Join(string(all), name)}, args)
 	starting <- struct{}{}
 	started := sync.OnceFunc(func() { <-starting })
 	time.AfterFunc(5*time.Second, started) // it may have nothing to say
@@ -199,9 +199,7 @@ func dialTable(t *testing.T, table string) *dynamolock.Client {
 	t.Helper()
 	client, err := dynamolock.New(limited(t), dynamoserver.Find(t).Client(), &dynamolock.Options{Table: table})
 	must(t, err)
-	t.Cleanup(func() {
-		check(t, client.Close(context.Background()))
-	})
+	t.Cleanup(func() { must(t, client.Close(context.Background())) })
 	return client
 }
 

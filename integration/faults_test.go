@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // A faultStep is one request of a call that a fault strikes.
@@ -21,10 +22,13 @@ type faultStep struct {
 	behind bool                                        // the call has waited for a session timeout, and the holder has just released the key
 	real   bool                                        // also on a real server
 	done   func(holder *holdfast.Lock) <-chan struct{} // what the call does to the holder
-	call   func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error)
+	call   faultCall
 }
 
-func acquires(opts ...holdfast.Option) func(context.Context, *testing.T, *scene) func() (*holdfast.Lock, error) {
+// A faultCall prepares a call. The call returns the lock that it has been granted or has written to.
+type faultCall func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error)
+
+func acquires(opts ...holdfast.Option) faultCall {
 	return func(ctx context.Context, _ *testing.T, s *scene) func() (*holdfast.Lock, error) {
 		return func() (*holdfast.Lock, error) { return s.client.Acquire(ctx, s.key, opts...) }
 	}
@@ -32,6 +36,25 @@ func acquires(opts ...holdfast.Option) func(context.Context, *testing.T, *scene)
 
 func tries(ctx context.Context, _ *testing.T, s *scene) func() (*holdfast.Lock, error) {
 	return func() (*holdfast.Lock, error) { return s.client.TryAcquire(ctx, s.key) }
+}
+
+func writes(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
+	lock := s.take(t, holdfast.WithData([]byte("old")))
+	return func() (*holdfast.Lock, error) { return lock, lock.SetData(ctx, []byte("new")) }
+}
+
+func releases(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
+	lock := s.take(t)
+	return func() (*holdfast.Lock, error) { return nil, lock.Release(ctx) }
+}
+
+// about returns calls that concern the present grant.
+func about(call func(*zklock.Client, context.Context, holdfast.Info) error) faultCall {
+	return func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
+		info, err := s.client.Inspect(limited(t), s.key)
+		must(t, err)
+		return func() (*holdfast.Lock, error) { return nil, call(s.client, ctx, info) }
+	}
 }
 
 var (
@@ -53,24 +76,10 @@ var faultSteps = map[string]faultStep{
 	"watch":                   {op: faultproxy.OpGetData, ahead: alone, real: true, call: acquires()},
 	"watch of a reader":       {op: faultproxy.OpGetData, ahead: alone, call: acquires(share...)},
 	"proof after a long wait": {op: faultproxy.OpMulti, ahead: alone, behind: true, call: acquires()},
-	"write of data": {op: faultproxy.OpSetData, call: func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
-		lock := s.take(t, holdfast.WithData([]byte("old")))
-		return func() (*holdfast.Lock, error) { return lock, lock.SetData(ctx, []byte("new")) }
-	}},
-	"release": {op: faultproxy.OpDelete, real: true, call: func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
-		lock := s.take(t)
-		return func() (*holdfast.Lock, error) { return nil, lock.Release(ctx) }
-	}},
-	"break": {op: faultproxy.OpDelete, ahead: alone, done: (*holdfast.Lock).Done, call: func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
-		info, err := s.client.Inspect(limited(t), s.key)
-		must(t, err)
-		return func() (*holdfast.Lock, error) { return nil, s.client.Break(ctx, info) }
-	}},
-	"ask": {op: faultproxy.OpSetData, ahead: alone, done: (*holdfast.Lock).Asked, call: func(ctx context.Context, t *testing.T, s *scene) func() (*holdfast.Lock, error) {
-		info, err := s.client.Inspect(limited(t), s.key)
-		must(t, err)
-		return func() (*holdfast.Lock, error) { return nil, s.client.Ask(ctx, info) }
-	}},
+	"write of data":           {op: faultproxy.OpSetData, call: writes},
+	"release":                 {op: faultproxy.OpDelete, real: true, call: releases},
+	"break":                   {op: faultproxy.OpDelete, ahead: alone, done: (*holdfast.Lock).Done, call: about((*zklock.Client).Break)},
+	"ask":                     {op: faultproxy.OpSetData, ahead: alone, done: (*holdfast.Lock).Asked, call: about((*zklock.Client).Ask)},
 }
 
 // promptly is how soon a call must return after its ctx has ended: long before the client gives up a silent connection,

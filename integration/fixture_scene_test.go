@@ -331,7 +331,8 @@ func (c *credentials) expire(t testing.TB, addr string) {
 	}
 	eventually(t, "the server has ended the session", func() bool {
 		// It may fail: the server hangs up if the session's client resumes it at the same time.
-		raw := &rawSession{server: &rawServer{t: t, name: addr, dial: func() (net.Conn, error) { return net.Dial("tcp", addr) }}, id: session, password: password}
+		server := &rawServer{t: t, name: addr, dial: func() (net.Conn, error) { return net.Dial("tcp", addr) }}
+		raw := &rawSession{server: server, id: session, password: password}
 		raw.connect()
 		raw.call(rawClose, func(*jute.Encoder) {})
 		_ = raw.conn.Close()

@@ -187,8 +187,10 @@ func unwatched(t testing.TB, watches func() map[string][]int64) {
 	}
 }
 
-// forms are the options for both forms of names.
-var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames, "curator-latch": zklock.CuratorLatchNames, "curator-rw": zklock.CuratorRWNames}
+// forms are the forms of names.
+var forms = map[string]zklock.Names{
+	"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames, "curator-latch": zklock.CuratorLatchNames, "curator-rw": zklock.CuratorRWNames,
+}
 
 // prepare creates the znode of a key's lock, so that the first create below it is that of a lock node.
 func prepare(t *testing.T, conn *zk.Conn, key string) string {

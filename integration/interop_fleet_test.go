@@ -57,7 +57,7 @@ func TestInteropFleet(t *testing.T) {
 				p := zkPeer(t, addr, readKazoo, "version", interopSession, nil)
 				p.finish(t)
 				if strings.HasPrefix(p.version, "2.8.") {
-					t.Skipf("kazoo %s: before 2.9 its readers and writers can wait for each other for ever (kazoo#649); \"make test-versions\" has a newer one", p.version)
+					t.Skipf("kazoo %s: before 2.9 its readers and writers can deadlock (kazoo#649); \"make test-versions\" has a newer one", p.version)
 				}
 			}
 			conn := plain(t, addr)

@@ -111,7 +111,8 @@ func startNode(t *testing.T, target *dynamoserver.Target, c fleetConfig) *peer {
 func TestMixedPair(t *testing.T) {
 	start(t)
 	target := dynamoserver.Find(t)
-	const leased = "fencingToken: number, guid: Buffer 64, holdfastSinceUnixMs: number, id: string, leaseDurationMs: number, lockAcquiredTimeUnixMs: number, owner: string"
+	const leased = "fencingToken: number, guid: Buffer 64, holdfastSinceUnixMs: number, id: string, " +
+		"leaseDurationMs: number, lockAcquiredTimeUnixMs: number, owner: string"
 	for name, test := range map[string]struct {
 		mode dynamolock.Mode
 		keys []dynamoserver.Key

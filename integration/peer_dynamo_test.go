@@ -60,9 +60,7 @@ func (c fleetConfig) dial(t testing.TB, target *dynamoserver.Target, name string
 	c.Name = name
 	client, err := dynamolock.New(limited(t), target.Client(), c.options())
 	must(t, err)
-	t.Cleanup(func() {
-		check(t, client.Close(limited(t)))
-	})
+	t.Cleanup(func() { must(t, client.Close(limited(t))) })
 	return client
 }
 

@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestPorts dials every port that a client can confuse: of servers with TLS and without, and the AdminServer's. It tests
-// hazard Z25 with ZooKeeper's own ports: Dial names the kind of port as soon as it has a reply, and trusts no length from it. TestConfigurations covers client certificates.
+// TestPorts (Z25) dials every port that a client can confuse: of servers with TLS and without, and the AdminServer's. Dial names
+// the kind of port as soon as it has a reply. TestConfigurations covers client certificates.
 func TestPorts(t *testing.T) {
 	start(t)
 	leased, err := child.LeasePorts(2)
@@ -54,6 +54,7 @@ func TestPorts(t *testing.T) {
 	})
 	old := server(t).Addr() // without Netty
 	withTLS := &tls.Config{RootCAs: ca.pool()}
+	outdated := &tls.Config{RootCAs: ca.pool(), MaxVersion: tls.VersionTLS10, MinVersion: tls.VersionTLS10}
 	for name, c := range map[string]struct {
 		addr string
 		tls  *tls.Config
@@ -70,7 +71,7 @@ func TestPorts(t *testing.T) {
 		"secure, to one of NIO's":      {old, withTLS, "it closed the connection without a reply"},
 		"secure, not trusting it":      {secure, &tls.Config{RootCAs: newAuthority(t).pool()}, "its certificate is not accepted"},
 		"secure, by a wrong name":      {secure, &tls.Config{RootCAs: ca.pool(), ServerName: "zk.other"}, "its certificate is not accepted"},
-		"secure, of other versions":    {secure, &tls.Config{RootCAs: ca.pool(), MaxVersion: tls.VersionTLS10, MinVersion: tls.VersionTLS10}, "it refuses this client"},
+		"secure, of other versions":    {secure, outdated, "it refuses this client"},
 		"no client certificate":        {mutual, withTLS, "it refuses this client"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +88,8 @@ func TestPorts(t *testing.T) {
 			case c.says == "" && err != nil:
 				t.Errorf("Dial: %v", err)
 			case c.says == "":
-			case !errors.Is(err, holdfast.ErrDisconnected), errors.Is(err, context.DeadlineExceeded), !strings.Contains(err.Error(), c.addr+": "+c.says):
+			case !errors.Is(err, holdfast.ErrDisconnected), errors.Is(err, context.DeadlineExceeded),
+				!strings.Contains(err.Error(), c.addr+": "+c.says):
 				t.Errorf("Dial: %v; want ErrDisconnected, the address, and %q", err, c.says)
 			}
 		})

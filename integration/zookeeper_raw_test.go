@@ -269,7 +269,8 @@ func (s *rawServer) stat(d *jute.Decoder) string {
 	} else if owner != 0 {
 		who = fmt.Sprintf("%#x", owner)
 	}
-	return fmt.Sprintf(" {c%d m%d p%d v%d,%d,%d of %s, %d bytes, %d children}", czxid, mzxid, pzxid, version, cversion, aversion, who, length, children)
+	return fmt.Sprintf(" {c%d m%d p%d v%d,%d,%d of %s, %d bytes, %d children}",
+		czxid, mzxid, pzxid, version, cversion, aversion, who, length, children)
 }
 
 // access lets everybody do what perms says.
