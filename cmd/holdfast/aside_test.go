@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,68 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 	"github.com/holdfast-go/holdfast/memlock"
 )
-
-// TestNobodyReadsStderr checks that a command is watched, and ended, while whoever reads this program's messages does not
-// read on, and that all of them come when it does.
-func TestNobodyReadsStderr(t *testing.T) {
-	c, err := memlock.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	lock, err := c.Acquire(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w := io.Pipe()
-	a := &app{err: w, log: slog.New(slog.DiscardHandler)}
-	a.speakAside()
-	h := &supervisor{
-		app: a, lock: lock, key: "k", window: window{lease: 4 * time.Hour, grace: time.Hour},
-		known: lock.Deadline(), done: lock.Done(), asked: asked(lock),
-	}
-	h.job, err = job.Start(job.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000"}}, nil, lock.Deadline())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = h.job.Signal(syscall.SIGKILL) }()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		h.watch()
-	}()
-	info, err := c.Inspect(t.Context(), "k")
-	if err == nil {
-		err = c.Ask(t.Context(), info)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-lock.Asked()
-	if err := c.Break(t.Context(), info); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Fatal("the command goes on")
-	}
-	if h.status.Signal != syscall.SIGKILL || h.over != exitLost {
-		t.Errorf("the command has ended with %+v, and run with %d", h.status, h.over)
-	}
-	go func() {
-		a.flush()
-		_ = w.Close()
-	}()
-	said, err := io.ReadAll(r)
-	if err != nil || !strings.Contains(string(said), holdfast.ErrBroken.Error()) {
-		t.Errorf("%v; it said: %s", err, said)
-	}
-}
 
 // TestStderrDoesNotBlock checks that a message waits for room also where a write does not: a command has changed that for the pipe
 // that it shares with this program.

@@ -91,21 +91,6 @@ func TestGrantByToken(t *testing.T) {
 	}
 }
 
-// TestShareFlags checks that flags that make no sense together are refused before anything is sent.
-func TestShareFlags(t *testing.T) {
-	for _, flags := range [][]string{
-		{"--limit", "0"}, {"--limit", "-1"}, {"--limit", "129"}, {"--limit", "2", "--shared"}, {"--shared", "--data", strings.Repeat("d", 1025)},
-	} {
-		status, _, stderr := call(t, noEnv, append([]string{"hold", "k"}, flags...)...)
-		if status != exitUsage || !strings.Contains(stderr, flags[0]) && !strings.Contains(stderr, "--data") {
-			t.Errorf("%v: status %d, %q", flags[0], status, stderr)
-		}
-	}
-	if status, _, _ := call(t, noEnv, "elect", "k", "--shared", "--", "true"); status != exitUsage {
-		t.Errorf("elect --shared: status %d", status)
-	}
-}
-
 // TestSeemsDead checks that show, ls and JSON tell which holders seem to be dead.
 func TestSeemsDead(t *testing.T) {
 	for dead, age := range []time.Duration{5 * time.Second, 26 * time.Second} {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -104,32 +103,6 @@ func TestSignalDuringTheRelease(t *testing.T) {
 	if !strings.Contains(said.String(), "interrupted by SIGTERM: others get the lock when its lease is over") {
 		t.Errorf("said: %s", said.String())
 	}
-}
-
-// TestAskedForOneOfSeveral checks that run --all hears of it when one of its locks is asked for.
-func TestAskedForOneOfSeveral(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := memlock.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = c.Close(context.Background()) }()
-		locks, err := c.AcquireAll(t.Context(), []string{"b", "c"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys := asked(locks.All()...)
-		info, err := c.Inspect(t.Context(), "c")
-		if err == nil {
-			err = c.Ask(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if key := <-keys; key != "c" {
-			t.Errorf("asked for %q", key)
-		}
-	})
 }
 
 // gone is a hold that turns out to be lost when it is released.

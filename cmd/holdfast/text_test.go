@@ -140,21 +140,3 @@ func TestNoCredentials(t *testing.T) {
 		t.Errorf("the message about an expired session is %q", out.String())
 	}
 }
-
-// TestSince tests that a list says what is known of when a lock began.
-func TestSince(t *testing.T) {
-	at, before := time.Unix(1e9, 0), time.Unix(1e9-60, 0)
-	for _, test := range []struct {
-		info holdfast.Info
-		want string
-	}{
-		{holdfast.Info{}, "-"},
-		{holdfast.Info{Holder: holdfast.Holder{Since: at}}, moment(at)},
-		{holdfast.Info{Holder: holdfast.Holder{Since: at, QueuedAt: before}}, moment(at)},
-		{holdfast.Info{Holder: holdfast.Holder{QueuedAt: before}}, "queued " + moment(before)},
-	} {
-		if got := since(test.info); got != test.want {
-			t.Errorf("%+v: %q, want %q", test.info, got, test.want)
-		}
-	}
-}

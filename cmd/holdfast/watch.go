@@ -91,7 +91,7 @@ const (
 	idlePerNode  = 50 * time.Millisecond  // for each, without one
 )
 
-// A watcher observes who holds a key. Where the engine has a queue, it also looks who waits: after each change, and at an interval.
+// A watcher observes who holds a key. Where the engine has a queue, it also reads the queue: after each change, and at an interval.
 type watcher struct {
 	app      *app
 	key      string
@@ -146,7 +146,7 @@ func (w *watcher) due() <-chan time.Time {
 	return time.After(time.Until(w.ended.Add(max(w.interval, contenders*idlePerNode))))
 }
 
-// observe sends who holds the key, each change, and why the observation has failed, until ctx ends.
+// observe sends the holder of the key, each change, and why the observation has failed, until ctx ends.
 func (w *watcher) observe(ctx context.Context, changes chan<- change) {
 	for ctx.Err() == nil {
 		for info, err := range w.client.Observe(ctx, w.key) {

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -189,37 +187,6 @@ func TestWatchLooksSeldom(t *testing.T) {
 	})
 }
 
-// TestWatchIsToldOfHolders checks that a change of holder or data is shown at once, however long the
-// interval is, but that many of them do not make many looks.
-func TestWatchIsToldOfHolders(t *testing.T) {
-	inScene(t, func(t *testing.T, s *scene) {
-		s.w.interval = 24 * time.Hour
-		s.begin()
-		s.prints("free key=k")
-		lock := s.take()
-		s.prints("held key=k .*")
-		if err := lock.SetData(context.Background(), []byte("new")); err != nil {
-			t.Fatal(err)
-		}
-		s.prints("held key=k .* data=new")
-		if err := lock.Release(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		s.prints("free key=k")
-		s.looks.Store(0)
-		for range 1000 {
-			lock := s.take()
-			time.Sleep(5 * time.Millisecond) // so that it is seen
-			_ = lock.Release(context.Background())
-			time.Sleep(5 * time.Millisecond)
-		}
-		synctest.Wait()
-		if n := s.looks.Load(); n < 30 || n > 50 {
-			t.Errorf("%d looks in 10 s full of changes, want 40", n)
-		}
-	})
-}
-
 // TestWatchWithoutQueue checks that a watch looks only once where nobody can tell who waits, and after
 // an outage; and that what it has been told is not replaced by what an older look has found.
 func TestWatchWithoutQueue(t *testing.T) {
@@ -336,48 +303,4 @@ func TestObservePrintsChanges(t *testing.T) {
 		}
 		s.prints("free key=k")
 	})
-}
-
-// awaitText waits until a file has a text.
-func awaitText(t *testing.T, name, text string) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		got, _ := os.ReadFile(name)
-		if string(got) == text {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the file has %q, want %q", got, text)
-		}
-	}
-}
-
-// TestObserveExec checks what the command is told, that one runs at a time and for the newest
-// state, and that its failures end nothing.
-func TestObserveExec(t *testing.T) {
-	t.Setenv("SHELL", "/bin/sh")
-	t.Setenv("HOLDFAST_DATA", "of another holdfast")
-	s := newScene(t)
-	var stderr bytes.Buffer
-	s.w.app.err = &stderr
-	dir := t.TempDir()
-	seen, proceed := filepath.Join(dir, "seen"), filepath.Join(dir, "go")
-	stop := s.observe(observeFlags{script: `echo "$HOLDFAST_KEY $HOLDFAST_HELD ${HOLDFAST_OWNER-none} ${HOLDFAST_TOKEN-none} ${HOLDFAST_DATA-none}" >>` + seen +
-		`; [ "$HOLDFAST_DATA" != slow ] || until [ -e ` + proceed + ` ]; do sleep 0.01; done; exit 3`})
-	awaitText(t, seen, "k false none none none\n")
-	first := s.take(holdfast.WithData([]byte("slow")))
-	story := fmt.Sprintf("k false none none none\nk true other %d slow\n", first.Token())
-	awaitText(t, seen, story)
-	_ = first.Release(t.Context())
-	second := s.take(holdfast.WithOwner("$(exit)"))
-	_ = second.Release(t.Context())
-	last := s.take(holdfast.WithData([]byte("\x00")))
-	if err := os.WriteFile(proceed, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	awaitText(t, seen, fmt.Sprintf("%sk true other %d none\n", story, last.Token()))
-	stop()
-	if n := strings.Count(stderr.String(), "holdfast: the command of --exec has failed: exit status 3\n"); n < 2 {
-		t.Errorf("stderr tells %d times of a failure: %q", n, stderr.String())
-	}
 }

@@ -282,10 +282,3 @@ func TestRunGuardAndToolKilled(t *testing.T) {
 		dies(t, "the command", pid)
 	})
 }
-
-// TestRunOutlastsLease checks that the guard learns of each renewal: a command may outlast a lease.
-func TestRunOutlastsLease(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		e.run(t, "run", "-k", newKey(t), "--lease", "15s", "--", "sh", "-c", "sleep 20; exit 4").exits(4, "")
-	})
-}

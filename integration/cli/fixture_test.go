@@ -121,14 +121,6 @@ type engine struct {
 	open   func(t *testing.T) *engine                        // another of the kind
 }
 
-// at returns settings for an engine at another address.
-func (e *engine) at(addr string) []string {
-	if e.name == "dynamodb" {
-		return append(e.direct, "AWS_ENDPOINT_URL_DYNAMODB=http://"+addr)
-	}
-	return append(e.direct, "HOLDFAST_SERVERS="+addr)
-}
-
 // acquire acquires a lock under an owner name; it ends with the test.
 func (e *engine) acquire(t *testing.T, key, owner string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()

@@ -53,14 +53,6 @@ func launch(t *testing.T, settings []string, stdin io.Reader, args ...string) *t
 	return p.launch()
 }
 
-// launchTo is launch with another standard output.
-func launchTo(t *testing.T, stdout *os.File, settings []string, args ...string) *tool {
-	t.Helper()
-	p := prepare(t, settings, args...)
-	p.cmd.Stdout = stdout
-	return p.launch()
-}
-
 func prepare(t *testing.T, settings []string, args ...string) *tool {
 	t.Helper()
 	p := newTool(t, t.TempDir(), binary(t), args...)
@@ -203,15 +195,6 @@ func unprintable(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// prints fails the test unless stdout is a text.
-func (p *tool) prints(text string) {
-	p.t.Helper()
-	p.wait()
-	if got := read(p.stdout); got != text {
-		p.t.Errorf("stdout is %q, want %q", got, text)
-	}
-}
-
 func (p *tool) signal(s syscall.Signal) {
 	p.t.Helper()
 	err := p.cmd.Process.Signal(s)
@@ -300,12 +283,6 @@ func dies(t *testing.T, what string, pid int) {
 func (p *tool) asks() {
 	p.t.Helper()
 	p.writes("stderr", "the lock is asked for")
-}
-
-// begins waits until the tool, run with -v, knows that its command runs.
-func (p *tool) begins() {
-	p.t.Helper()
-	p.writes("stderr", "the command has been started")
 }
 
 // childVariable makes this test binary a command for the tool to run, by name.

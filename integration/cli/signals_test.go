@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
 // ignoreTerm is a command that ignores SIGTERM.
@@ -123,7 +125,7 @@ func TestRunReapsOrphans(t *testing.T) {
 // TestStderrFull tests hazard C12: what run and elect have to say does not keep them from watching their command, however long
 // nobody reads it. Then all of it comes.
 func TestStderrFull(t *testing.T) {
-	const lease = 6 * time.Second
+	const lease = 12 * time.Second
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
 			each(t, func(t *testing.T, e *engine) {
@@ -137,7 +139,7 @@ func TestStderrFull(t *testing.T) {
 				_ = w.Close()
 				p.pid("pid")
 				e.run(t, "ask", key).exits(0)
-				time.Sleep(2 * lease) // longer than the guard leaves it alive without a word
+				time.Sleep(lease * 4 / 3) // longer than the guard leaves it alive without a word
 				p.goes()
 				text := make(chan string, 1)
 				go func() {
@@ -145,7 +147,11 @@ func TestStderrFull(t *testing.T) {
 					text <- string(all[min(full, len(all)):])
 				}()
 				p.exits(5)
-				if said := <-text; !strings.Contains(said, "holdfast: somebody asks for "+key+": it is held until the command ends\n") {
+				said := <-text
+				if strings.Contains(said, " lost: ") {
+					verdict.Fatalf(t, "the lock was lost: %q", said)
+				}
+				if !strings.Contains(said, "holdfast: somebody asks for "+key+": it is held until the command ends\n") {
 					t.Errorf("stderr is %q", said)
 				}
 			})

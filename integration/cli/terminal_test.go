@@ -201,25 +201,6 @@ func TestTerminalCtrlZNested(t *testing.T) {
 	})
 }
 
-// TestTerminalCtrlZNestedInAPipeline is the same where the command does not ask for the terminal: Ctrl-Z reaches the outer one first.
-func TestTerminalCtrlZNestedInAPipeline(t *testing.T) {
-	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
-		// It starts nothing else: a shell cannot be stopped while it waits for a child of vfork that has been.
-		const command = `holdfast run -k $KEY.inner -- sh -c 'echo $$ >$DIR/pid; read x <$DIR/go; exit 3'`
-		must(t, syscall.Mkfifo(w.file("go"), 0o600))
-		w.enter(`set -o pipefail; export KEY=%s; holdfast run -k $KEY -- %s | cat; echo "status $?"`, key, command)
-		pid := w.pid("pid")
-		for range 2 {
-			w.suspend(pid)
-			w.enter(`fg; echo "status $?"`)
-			await(t, func() bool { return state(pid) != "T" }, "the command does not go on")
-		}
-		must(t, os.WriteFile(w.file("go"), []byte("\n"), 0o600))
-		w.shows("status 3")
-		w.prompts()
-	})
-}
-
 // TestTerminalFromTheStart checks that the command has the terminal before it runs. If it got it afterwards, a command that
 // reads at once would be stopped and continued, and a Ctrl-Z in between would be lost.
 func TestTerminalFromTheStart(t *testing.T) {
@@ -355,26 +336,5 @@ func TestTerminalBreak(t *testing.T) {
 		w.enter("y")
 		w.shows("status 1")
 		must(t, lock.Verify(limited(t))) // nobody had seen this grant
-	})
-}
-
-// TestTerminalElection checks that Ctrl-C ends a leader with its command, and that an observer in another terminal shows it,
-// until Ctrl-C ends the observer.
-func TestTerminalElection(t *testing.T) {
-	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
-		observer := newTerminal(t, e)
-		observer.enter(`holdfast observe %s; echo "status $?"`, key)
-		observer.shows("free key=" + key)
-		w.enter(`holdfast elect %s --owner ann -- sh -c 'echo $$ >"$DIR/pid"; exec sleep 1000'; echo "status $?"`, key)
-		pid := w.pid("pid")
-		w.shows("leading " + key)
-		observer.shows("owner=ann")
-		w.press("C-c")
-		w.shows("status 130")
-		await(t, func() bool { return syscall.Kill(pid, 0) != nil }, "the command outlives its term")
-		await(t, func() bool { return strings.Count(observer.screen(), "free key="+key) == 2 }, "the observer does not show that nobody leads")
-		observer.press("C-c")
-		observer.shows("status 130")
-		free(t, e, key)
 	})
 }

@@ -103,12 +103,3 @@ func TestShell(t *testing.T) {
 		}
 	}
 }
-
-// TestSome tests how lists are cut off.
-func TestSome(t *testing.T) {
-	for n, want := range map[int]string{0: "", 1: "a", 3: "a, b, c", 5: "a, b, c and 2 more"} {
-		if got := some(strings.Split("abcde", "")[:n]); got != want {
-			t.Errorf("some of %d is %q, want %q", n, got, want)
-		}
-	}
-}

@@ -1,14 +1,11 @@
 package doctor
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -49,19 +46,6 @@ func TestStuck(t *testing.T) {
 	is(t, x.stuck(info), Warning, "seems dead: it was last heard of at 1970-01-01T00:00:00Z by its own clock, and its lease is 20s", "--token 7 --now")
 }
 
-// TestMissing tests without which permissions locks do not work, by mode.
-func TestMissing(t *testing.T) {
-	for _, p := range permissions {
-		for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
-			want := Warning
-			if p.action == "GetItem" || p.action == "UpdateItem" || p.action == "DeleteItem" && mode == dynamolock.FailClosed {
-				want = Problem
-			}
-			is(t, p.missing(mode), want, "dynamodb:"+p.action+" is denied", "allow dynamodb:"+p.action)
-		}
-	}
-}
-
 // TestProbeKey checks that a probe's key is unique, of the table's types, and below the
 // prefix, which policies may depend on.
 func TestProbeKey(t *testing.T) {
@@ -90,39 +74,6 @@ func TestProbeKey(t *testing.T) {
 		name := (&table{DynamoDB: DynamoDB{Options: o}, partition: "p"}).name(item)
 		if !strings.HasPrefix(key, test.want) || key == other || name != key {
 			t.Errorf("%+v has the key %q, and its item %q", test, key, name)
-		}
-	}
-}
-
-// TestCommand checks that a suggested command names the table as the user did.
-func TestCommand(t *testing.T) {
-	for want, o := range map[string]dynamolock.Options{
-		"run: holdfast ls --table locks": {Table: "locks", Keys: dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "id"}}},
-		"run: holdfast ls --table locks --partition-key p:N --sort-key s": {
-			Table: "locks",
-			Keys:  dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "p", Type: "N"}, Sort: dynamolock.KeyAttr{Name: "s"}},
-		},
-	} {
-		if got := (&table{DynamoDB: DynamoDB{Options: o}}).command("ls"); got != want {
-			t.Errorf("the command is %q, want %q", got, want)
-		}
-	}
-}
-
-// TestRefusedByDynamoDB tests after which errors an examination continues, and which come
-// from a policy.
-func TestRefusedByDynamoDB(t *testing.T) {
-	for _, test := range []struct {
-		err             error
-		refused, denied bool
-	}{
-		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, true, true},
-		{&smithy.GenericAPIError{Code: "ThrottlingException"}, true, false},
-		{errors.New("connection refused"), false, false},
-	} {
-		err := fmt.Errorf("GetItem: %w", test.err)
-		if refusedByDynamoDB(err) != test.refused || deniedCall(err) != test.denied {
-			t.Errorf("%v: refused %v, denied %v", err, refusedByDynamoDB(err), deniedCall(err))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/network"
-	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -104,13 +102,6 @@ func TestObserves(t *testing.T) {
 	}
 }
 
-// TestObservesAFollower checks that a follower's answer counts for more: an observer reports
-// the number of the address that it has connected to.
-func TestObservesAFollower(t *testing.T) {
-	s := &server{addr: "a:1", mode: "observer", version: "3.8.0"}
-	is(t, s.observes("2", "b:1", "2"), Problem, "b:1, a follower, has observers", "list the other servers")
-}
-
 // TestJudgeWrites tests from when on writes take too long for a session, all of them or one.
 func TestJudgeWrites(t *testing.T) {
 	const timeout = 6 * time.Second
@@ -138,19 +129,6 @@ func TestJudgeContainer(t *testing.T) {
 	is(t, judgeContainer(zk.ErrConnectionClosed), Problem, "no container znode can be made", "3.5")
 }
 
-// TestJudgeDiverged tests the findings about a server that differs from the leader.
-func TestJudgeDiverged(t *testing.T) {
-	if found := judgeDiverged("a:1", nil, nil); len(found) > 0 {
-		t.Errorf("of a server that does not differ: %+v", found)
-	}
-	found := judgeDiverged("a:1", []string{"/x"}, []string{"/y", "/z"})
-	if len(found) != 2 {
-		t.Fatalf("of a server that differs both ways: %+v", found)
-	}
-	is(t, found[0], Problem, "a:1 has diverged from its ensemble: it shows 1 contender that the leader has not: /x", "restart a:1")
-	is(t, found[1], Problem, "a:1 has diverged from its ensemble: it lacks 2 contenders that the leader has: /y, /z", "restart a:1")
-}
-
 // TestContends checks that znodes of all recipes that package zklock respects count as contenders.
 func TestContends(t *testing.T) {
 	for name, want := range map[string]bool{
@@ -162,40 +140,6 @@ func TestContends(t *testing.T) {
 	} {
 		if got := contends(name); got != want {
 			t.Errorf("contends(%q) = %v, want %v", name, got, want)
-		}
-	}
-}
-
-// TestCounterOfWhatIsShown checks that the counter can be derived from what a server shows:
-// twice the counter less the children, in 32 bits.
-func TestCounterOfWhatIsShown(t *testing.T) {
-	for _, counter := range []int32{0, 1, 1000, 1 << 30, 1<<30 + 1, sequence.Warn - 1, sequence.Warn, math.MaxInt32 - 1, math.MaxInt32} {
-		for _, children := range []int32{0, 1, 2, 100000} {
-			l := lockNode{stat: &zk.Stat{Cversion: counter*2 - children, NumChildren: children}}
-			if got := l.next(); got != uint32(counter) {
-				t.Errorf("the counter %d with %d children is taken for %d", counter, children, got)
-			}
-		}
-	}
-}
-
-// TestSearch checks that a prefix has the same meaning as in "ls".
-func TestSearch(t *testing.T) {
-	for _, test := range []struct {
-		prefix, parent string
-		in, out        string
-	}{
-		{"", "/root", "anything", ""},
-		{"orders/", "/root", "orders%2F42", "orders"},
-		{"ord", "/root", "orders%2F42", "others"},
-		{"/app/locks/", "/app/locks", "a", ""},
-		{"/app/locks/a", "/app/locks", "ab", "b"},
-		{"/app", "/", "app2", "other"},
-	} {
-		e := &ensemble{ZooKeeper: ZooKeeper{Prefix: test.prefix}, root: "/root"}
-		parent, matches := e.search()
-		if parent != test.parent || !matches(test.in) || test.out != "" && matches(test.out) {
-			t.Errorf("%q is looked for in %s, with %q: %v, with %q: %v", test.prefix, parent, test.in, matches(test.in), test.out, matches(test.out))
 		}
 	}
 }
