@@ -26,8 +26,8 @@
 //	           lead has returned.
 //	free       When all is quiet, a try is refused only because of calls that were made since then.
 //	observe    Observers are told of grants that were made, in their order and with the data that the holder set. Tokens
-//	           rise, and no grant comes back. When all is quiet, the last state is that the key is free. A refusal names such a
-//	           grant, too.
+//	           rise, no grant comes back, and none is held that a state shows to be over. When all is quiet, the last state is
+//	           that the key is free. A refusal names a grant that was made, too.
 //	ask        A holder is told that its lock is asked for if that is so, and within a lease while nothing is wrong.
 //	turn       No request waits long while nothing is in its way; see [Rules].
 //	settle     After the faults, calls return within a bound. Close returns in time whatever is wrong.
