@@ -213,41 +213,6 @@ func TestObserveIsShared(t *testing.T) {
 	})
 }
 
-// During an outage the last state is told again as stale. Only what the engine tells after that ends it.
-func TestObserve_Outage_StaleUntilToldAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		client, b, _ := openFake(t)
-		defer client.Close(t.Context())
-		s := b.told()
-		b.host.SetConnected(true)
-		o := observe(t, client)
-		tell := <-s.tells
-		b.host.SetConnected(false)
-		o.expect(t) // there is no last state
-		b.host.SetConnected(true)
-		tell(state(1, ""))
-		o.expect(t, "1")
-		b.host.SetConnected(false)
-		o.expect(t, "1", "1 stale")
-		late := observe(t, client)
-		late.expect(t, "1 stale")
-		tell(state(2, "")) // was read before
-		late.expect(t, "1 stale", "2 stale")
-		b.host.SetConnected(true)
-		late.expect(t, "1 stale", "2 stale")
-		tell(state(1, "")) // is outdated, and confirms nothing
-		late.expect(t, "1 stale", "2 stale")
-		tell(state(2, ""))
-		late.expect(t, "1 stale", "2 stale", "2")
-		b.host.SetConnected(false)
-		late.expect(t, "1 stale", "2 stale", "2", "2 stale")
-		b.host.SetConnected(true)
-		tell(nobody)
-		late.expect(t, "1 stale", "2 stale", "2", "2 stale", "-")
-		o.expect(t, "1", "1 stale", "2 stale", "2", "2 stale", "-")
-	})
-}
-
 // A slow observer gets the newest state, and no other waits for it.
 func TestObserveConflates(t *testing.T) {
 	bubble(t, func(t *testing.T) {

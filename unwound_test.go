@@ -49,8 +49,9 @@ func TestRetryDelay_DoesNotReturn_FailedIsReported(t *testing.T) {
 				}}))
 			}()
 			<-done
+			n := int64(b.token.Load()) - b.ended.Load()
 			mustClose(t, c)
-			if n := int64(b.token.Load()) - b.ended.Load(); n != 0 || !slices.Equal(told, []string{"started", "failed"}) {
+			if n != 0 || !slices.Equal(told, []string{"started", "failed"}) {
 				t.Errorf("%s, Delay %s: events %q, %d keys kept", call, how, told, n)
 			}
 		}
