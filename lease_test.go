@@ -230,27 +230,6 @@ func TestSuspendIsNoticed(t *testing.T) {
 	}
 }
 
-// A client without locks looks at no clock.
-func TestClocksRest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, _, fake := openFake(t)
-		for range 3 {
-			a, b := acquire(t, l, "a"), acquire(t, l, "b")
-			time.Sleep(3 * holdfast.ClockLook / 2)
-			for _, lock := range []*holdfast.Lock{a, b} {
-				if err := lock.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(holdfast.ClockLook)
-			synctest.Wait()
-			if n := fake.Pending.Load(); n != 0 {
-				t.Errorf("%d timers wait, and there are no locks", n)
-			}
-		}
-	})
-}
-
 func TestLeaseEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, b, _ := openFake(t)
