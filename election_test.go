@@ -115,6 +115,33 @@ func TestCloseInLead(t *testing.T) {
 	})
 }
 
+// A lead that always returns at once, or loses its term at once, is called once per second.
+func TestTermsArePaced(t *testing.T) {
+	for name, lead := range map[string]func(*engine) error{
+		"steps down": func(*engine) error { return nil },
+		"is lost":    func(b *engine) error { b.lease.End(holdfast.ErrLeaseExpired); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := &engine{}
+				c := b.open(t, driver.Config{})
+				b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
+					b.lease = driver.NewLease(b.host, leaseLength, holdfast.ErrLeaseExpired)
+					return b.grant(), nil
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second-1)
+				defer cancel()
+				n := 0
+				err := election(t, c, nil).Run(ctx, func(context.Context, *holdfast.Lock) error { n++; return lead(b) })
+				if !errors.Is(err, context.DeadlineExceeded) || n != 10 {
+					t.Errorf("%d terms in 10 s; Run: %v", n, err)
+				}
+				mustClose(t, c)
+			})
+		})
+	}
+}
+
 // A Fit that minds no ctx ends the term, does not keep the key, and is not called twice at a time.
 func TestFitThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {

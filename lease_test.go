@@ -230,27 +230,6 @@ func TestSuspendIsNoticed(t *testing.T) {
 	}
 }
 
-// A client without locks looks at no clock.
-func TestClocksRest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, _, fake := openFake(t)
-		for range 3 {
-			a, b := acquire(t, l, "a"), acquire(t, l, "b")
-			time.Sleep(3 * holdfast.ClockLook / 2)
-			for _, lock := range []*holdfast.Lock{a, b} {
-				if err := lock.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(holdfast.ClockLook)
-			synctest.Wait()
-			if n := fake.Pending.Load(); n != 0 {
-				t.Errorf("%d timers wait, and there are no locks", n)
-			}
-		}
-	})
-}
-
 func TestLeaseEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, b, _ := openFake(t)
@@ -273,6 +252,56 @@ func TestLeaseEnd(t *testing.T) {
 		synctest.Wait()
 		if b.ended.Load() != 3 {
 			t.Errorf("%d of 3 keys were given back", b.ended.Load())
+		}
+	})
+}
+
+// An end by the clocks comes first: here the machine slept past the lease, and the first to act then is an engine that hears
+// that the session is over.
+func TestEndAfterAJump(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, b, clock := openFake(t)
+		lock := acquire(t, l, "k")
+		time.Sleep(time.Second)
+		clock.Jump(time.Hour)
+		b.lease.End(driver.ErrSessionExpired)
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrClockJump) {
+			t.Errorf("%v, want ErrClockJump", err)
+		}
+	})
+}
+
+// A lock that the engine ends has ended then, and not when its lease would have.
+func TestMomentOfTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, b, _ := openFake(t)
+		lock := acquire(t, l, "k")
+		var other driver.Tenant
+		if err := b.lease.Attach(&other, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		b.lease.End(driver.ErrBroken)
+		if cause := other.Ended(); !errors.Is(cause, driver.ErrBroken) {
+			t.Errorf("it ended: %v", cause)
+		}
+		if d := time.Until(lock.Deadline()); d != 0 {
+			t.Errorf("Deadline is %v from now", d)
+		}
+	})
+}
+
+// A lease that has said that it is not live does not become so again, when the clock is set back.
+func TestLiveIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, b, clock := openFake(t)
+		lock := acquire(t, l, "k")
+		time.Sleep(time.Second)
+		clock.Jump(time.Hour)
+		live := b.lease.Live()
+		clock.Jump(-time.Hour)
+		if err := lock.Err(); live || !errors.Is(err, holdfast.ErrClockJump) {
+			t.Errorf("live %v, and then the lock: %v", live, err)
 		}
 	})
 }

@@ -159,27 +159,3 @@ func TestExtendAtTheTTL(t *testing.T) {
 		}
 	}
 }
-
-// A loss that Verify finds ends the lock; an error that prevents Verify from asking does not.
-func TestVerify(t *testing.T) {
-	b := &engine{}
-	l := b.open(t, driver.Config{})
-	for _, c := range []struct{ answer, lost error }{
-		{nil, nil},
-		{holdfast.ErrDisconnected, nil},
-		{errors.New("nonsense"), nil},
-		{holdfast.ErrBroken, holdfast.ErrBroken},
-		{errors.Join(holdfast.ErrLost, holdfast.ErrTakenOver), holdfast.ErrTakenOver},
-		{holdfast.ErrSessionExpired, holdfast.ErrSessionExpired},
-	} {
-		b.verify = func(context.Context) error { return c.answer }
-		lock := acquire(t, l, "k")
-		err := lock.Verify(t.Context())
-		if c.answer != nil && !errors.Is(err, c.answer) && !errors.Is(err, c.lost) || (c.answer == nil) != (err == nil) {
-			t.Errorf("answer %v: Verify says %v", c.answer, err)
-		}
-		if now := lock.Err(); (now == nil) != (c.lost == nil) || (c.lost != nil && (!errors.Is(now, c.lost) || !errors.Is(now, holdfast.ErrLost))) {
-			t.Errorf("answer %v: Err is %v, want %v", c.answer, now, c.lost)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,25 +69,4 @@ func TestLocksRelease(t *testing.T) {
 		}
 		_ = l.Close(ctx)
 	})
-}
-
-// A panic of the function of DoAll, or Goexit, releases all locks.
-func TestDoAll(t *testing.T) {
-	for name, stop := range map[string]func(){"panic": func() { panic("stop") }, "Goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			l, s := openStory(t, nil)
-			over := make(chan any)
-			go func() {
-				defer func() { over <- recover() }()
-				_ = l.DoAll(t.Context(), three, func(context.Context, *holdfast.Locks) error { stop(); return nil })
-			}()
-			if got := <-over; name == "panic" && got != "stop" {
-				t.Errorf("recovered %v", got)
-			}
-			if n := s.ended.Load(); n != 3 {
-				t.Errorf("%d of 3 given back", n)
-			}
-			mustClose(t, l)
-		})
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +19,6 @@ import (
 // told has the engine's Observe called by hand: the channel has the tell of each call, which goes on until its ctx
 // ends or an error is sent.
 type told struct {
-	calls atomic.Int64 // under way
 	tells chan func(driver.Info)
 	fail  chan error
 }
@@ -28,8 +26,6 @@ type told struct {
 func (b *engine) told() *told {
 	s := &told{tells: make(chan func(driver.Info), 10), fail: make(chan error)}
 	b.observe = func(ctx context.Context, _ string, tell func(driver.Info)) error {
-		s.calls.Add(1)
-		defer s.calls.Add(-1)
 		s.tells <- tell
 		select {
 		case <-ctx.Done():
@@ -39,14 +35,6 @@ func (b *engine) told() *told {
 		}
 	}
 	return s
-}
-
-func (s *told) expect(t *testing.T, calls int64) {
-	t.Helper()
-	synctest.Wait()
-	if n := s.calls.Load(); n != calls {
-		t.Errorf("%d calls of the engine's Observe, want %d", n, calls)
-	}
 }
 
 // observing collects what a loop gets, as text.
@@ -182,72 +170,6 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 	}
 }
 
-func TestObserveIsShared(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		client, b, _ := openFake(t)
-		defer client.Close(t.Context())
-		s := b.told()
-		var all []*observing
-		for range 1000 {
-			all = append(all, observe(t, client))
-		}
-		s.expect(t, 1)
-		tell := <-s.tells
-		tell(nobody)
-		tell(state(1, ""))
-		late := observe(t, client)
-		late.expect(t, "1") // and not what was before
-		for _, o := range all {
-			o.end()
-		}
-		s.expect(t, 1)
-		tell(state(2, ""))
-		late.expect(t, "1", "2")
-		late.end()
-		s.expect(t, 0)
-		again := observe(t, client)
-		s.expect(t, 1)
-		again.expect(t)
-		(<-s.tells)(state(2, "")) // which is nothing new for the client, but for its observer
-		again.expect(t, "2")
-	})
-}
-
-// During an outage the last state is told again as stale. Only what the engine tells after that ends it.
-func TestObserve_Outage_StaleUntilToldAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		client, b, _ := openFake(t)
-		defer client.Close(t.Context())
-		s := b.told()
-		b.host.SetConnected(true)
-		o := observe(t, client)
-		tell := <-s.tells
-		b.host.SetConnected(false)
-		o.expect(t) // there is no last state
-		b.host.SetConnected(true)
-		tell(state(1, ""))
-		o.expect(t, "1")
-		b.host.SetConnected(false)
-		o.expect(t, "1", "1 stale")
-		late := observe(t, client)
-		late.expect(t, "1 stale")
-		tell(state(2, "")) // was read before
-		late.expect(t, "1 stale", "2 stale")
-		b.host.SetConnected(true)
-		late.expect(t, "1 stale", "2 stale")
-		tell(state(1, "")) // is outdated, and confirms nothing
-		late.expect(t, "1 stale", "2 stale")
-		tell(state(2, ""))
-		late.expect(t, "1 stale", "2 stale", "2")
-		b.host.SetConnected(false)
-		late.expect(t, "1 stale", "2 stale", "2", "2 stale")
-		b.host.SetConnected(true)
-		tell(nobody)
-		late.expect(t, "1 stale", "2 stale", "2", "2 stale", "-")
-		o.expect(t, "1", "1 stale", "2 stale", "2", "2 stale", "-")
-	})
-}
-
 // A slow observer gets the newest state, and no other waits for it.
 func TestObserveConflates(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -297,7 +219,6 @@ func TestObserveFails(t *testing.T) {
 			}
 		}
 		z := observe(t, client)
-		s.expect(t, 1)
 		s.fail <- nil // an engine must not, but its observers must not wait for ever
 		synctest.Wait()
 		if z.err == nil {

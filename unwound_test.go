@@ -2,16 +2,13 @@ package holdfast_test
 
 import (
 	"context"
-	"log/slog"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // R15. OnEvent receives the end of each acquisition, and all keys are given back, also if Retry.Delay does not return.
@@ -49,61 +46,11 @@ func TestRetryDelay_DoesNotReturn_FailedIsReported(t *testing.T) {
 				}}))
 			}()
 			<-done
+			n := int64(b.token.Load()) - b.ended.Load()
 			mustClose(t, c)
-			if n := int64(b.token.Load()) - b.ended.Load(); n != 0 || !slices.Equal(told, []string{"started", "failed"}) {
+			if n != 0 || !slices.Equal(told, []string{"started", "failed"}) {
 				t.Errorf("%s, Delay %s: events %q, %d keys kept", call, how, told, n)
 			}
 		}
-	}
-}
-
-// asking is a log handler that does something when it is asked whether it is enabled.
-type asking struct {
-	slog.Handler
-	ask atomic.Pointer[func()]
-}
-
-func (a *asking) Enabled(context.Context, slog.Level) bool {
-	if ask := a.ask.Load(); ask != nil {
-		(*ask)()
-	}
-	return false
-}
-
-// R14. A log handler may call the client or a lock, also in Enabled.
-func TestLogHandler_CallsTheClient_NothingBlocks(t *testing.T) {
-	handler := &asking{Handler: slog.DiscardHandler}
-	store := memlock.NewStore()
-	c, err := memlock.New(&memlock.Options{Store: store, Logger: slog.New(handler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock := acquire(t, c.Client, "k")
-	events := c.Events()
-	info, err := c.Inspect(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func() {
-		_ = lock.Err()
-		c.Events().Close()
-	}
-	handler.ask.Store(&ask)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := c.Ask(t.Context(), info); err != nil {
-			t.Error(err)
-		}
-		<-lock.Asked()
-		store.Cut(c)
-		<-events.Disconnected()
-		store.Heal(c)
-		mustClose(t, c.Client)
-	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal("the client stands still")
 	}
 }

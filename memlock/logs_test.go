@@ -81,25 +81,38 @@ func TestLogs(t *testing.T) {
 	})
 }
 
-// caller is a handler that asks the client about a lock each time that something
-// is logged, as one that writes to a table under a lock of its own might.
+// caller is a handler that calls the client and a lock, as one that writes to a table under a lock of its own might.
 type caller struct {
 	logtest.Recorder
 	client *memlock.Client
+	lock   *holdfast.Lock
+}
+
+func (c *caller) call(ctx context.Context) {
+	if c.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // the client may be cut off
+	defer cancel()
+	_, _ = c.client.Inspect(ctx, "k")
+	c.client.Events().Close()
+	if c.lock != nil {
+		_ = c.lock.Err()
+	}
+}
+
+func (c *caller) Enabled(ctx context.Context, _ slog.Level) bool {
+	c.call(ctx)
+	return true
 }
 
 func (c *caller) Handle(ctx context.Context, r slog.Record) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // the client may be cut off
-	defer cancel()
-	if c.client != nil {
-		_, _ = c.client.Inspect(ctx, "k")
-		c.client.Events().Close()
-	}
+	c.call(ctx)
 	return c.Recorder.Handle(ctx, r)
 }
 
-// TestLoggersMayCallTheClient: nothing is logged under a lock that the client needs, or this would hang.
-func TestLoggersMayCallTheClient(t *testing.T) {
+// R14. A handler is called without a mutex that the client needs, or this would hang.
+func TestLogHandler_CallsTheClient_NothingBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, h := memlock.NewStore(), &caller{}
 		c, err := memlock.New(&memlock.Options{Store: store, Lease: lease, Logger: slog.New(h)})
@@ -112,6 +125,16 @@ func TestLoggersMayCallTheClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
+		h.lock = lock
+		info, err := c.Inspect(t.Context(), "k")
+		if err == nil {
+			err = c.Ask(t.Context(), info)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Asked()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "k"); !errors.Is(err, holdfast.ErrHeld) {

@@ -1,13 +1,9 @@
 package engine
 
 import (
-	"errors"
 	"flag"
 	"io"
 	"testing"
-	"testing/synctest"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // cleanEnv takes away what the tester's environment says of engines.
@@ -70,33 +66,4 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q %q: %s, want %s", test.env, test.args, engine.Where, test.want)
 		}
 	}
-}
-
-func TestClientsCompete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, engine := t.Context(), Memory()
-		a, err := engine.NewClient(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close(ctx)
-		b, err := engine.NewClient(ctx, "b")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close(ctx)
-		lock, err := a.TryAcquire(ctx, "key")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.TryAcquire(ctx, "key"); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("two clients of one engine hold one key: %v", err)
-		}
-		a.Cut()
-		<-lock.Done()
-		if err := lock.Err(); !errors.Is(err, holdfast.ErrLost) {
-			t.Errorf("cut off: %v", err)
-		}
-		a.Heal()
-	})
 }
