@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -123,18 +125,30 @@ func TestRefusedWithoutTheItem_Reads(t *testing.T) {
 	})
 }
 
-// A vacant item that refuses every write ends a call in an error, without a busy loop.
+// An item that refuses every write ends a call in an error, without a busy loop. What another client held and gave back does not.
 func TestRefusedForNoReason_Ends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: in("UpdateItem", refuse(item(`, "fencingToken": {"N": "7"}, "leaseDurationMs": {"N": "1"}`)))}
-		c := s.open(t, nil, dynamolock.Options{})
-		_, errAcquire := c.Acquire(t.Context(), "k")
-		_, errTry := c.TryAcquire(t.Context(), "k")
-		if !errors.Is(errAcquire, dynamolock.ErrItem) || !errors.Is(errTry, dynamolock.ErrItem) {
-			t.Errorf("%v, %v", errAcquire, errTry)
-		}
-		if n := s.calls()["UpdateItem"]; n > 10 {
-			t.Errorf("%d writes", n)
+	vacant, gone := refuse(item(`, "fencingToken": {"N": "7"}, "leaseDurationMs": {"N": "1"}`)), refuse("")
+	type test struct {
+		answers []reply
+		want    error
+		most    int // writes
+	}
+	each(t, map[string]test{
+		"a vacant item":               {[]reply{vacant}, dynamolock.ErrItem, 10},
+		"no item":                     {[]reply{gone}, dynamolock.ErrItem, 200},
+		"items of others, gone again": {append(slices.Repeat([]reply{gone}, 20), fail("AccessDeniedException")), holdfast.ErrDenied, 50},
+	}, func(t *testing.T, test test) {
+		for what, acquire := range map[string]func(*dynamolock.Client) (*holdfast.Lock, error){
+			"Acquire":    func(c *dynamolock.Client) (*holdfast.Lock, error) { return c.Acquire(t.Context(), "k") },
+			"TryAcquire": func(c *dynamolock.Client) (*holdfast.Lock, error) { return c.TryAcquire(t.Context(), "k") },
+		} {
+			s := &script{answer: in("UpdateItem", test.answers...)}
+			if _, err := acquire(s.open(t, nil, dynamolock.Options{})); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if n := s.calls()["UpdateItem"]; n > test.most {
+				t.Errorf("%s: %d writes", what, n)
+			}
 		}
 	})
 }

@@ -148,7 +148,11 @@ func (c *contender) refused(named, now any) error {
 		c.baffled = 0
 		return nil
 	}
-	if c.baffled++; c.baffled < maxRefused {
+	most := maxRefused
+	if now == nil { // not every store sends along what was in the way, and it may be gone when it is read
+		most *= 16
+	}
+	if c.baffled++; c.baffled < most {
 		return nil
 	}
 	if c.doubted { // an earlier write took the key, the grant was broken, and the store refuses to give it again
