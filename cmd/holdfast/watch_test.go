@@ -234,31 +234,36 @@ func TestWatchObservesAgain(t *testing.T) {
 	}
 }
 
-// TestJSONLines checks that watch and observe print documents with the fields of show, and that the first look of a watch must succeed.
+// TestJSONLines checks that observe and watch print documents with the fields of show, and that a look fails without a connection.
 func TestJSONLines(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
 		s.w.app.set.output = "json"
 		s.take(holdfast.WithData([]byte{0xff}))
-		defer s.observe(observeFlags{})()
-		s.begin()
-		synctest.Wait()
-		for line := range strings.Lines(s.out.String()) {
+		prints := func(outage string) {
+			t.Helper()
+			synctest.Wait()
 			var all map[string]any
-			if err := json.Unmarshal([]byte(line), &all); err != nil {
-				t.Fatalf("%v: %q", err, line)
+			if err := json.Unmarshal(s.out.Bytes(), &all); err != nil {
+				t.Fatalf("%v: %q", err, s.out.String())
 			}
 			if all["time"] == nil || all["held"] != true || all["owner"] != "other" || all["data_base64"] != "/w==" || all["token"] == nil {
 				t.Errorf("it printed %v", all)
 			}
+			s.store.Cut(s.watched)
+			time.Sleep(2 * testInterval)
+			synctest.Wait()
+			if !strings.Contains(s.out.String(), outage) {
+				t.Errorf("it printed %s, want %s", s.out.String(), outage)
+			}
 		}
+		stop := s.observe(observeFlags{})
+		prints(`"stale":true`)
+		stop()
+		s.store.Heal(s.watched)
 		s.out.Reset()
-		s.store.Cut(s.watched)
-		time.Sleep(2 * testInterval)
-		synctest.Wait()
-		if !strings.Contains(s.out.String(), `"connected":false,"key":"k"}`) || !strings.Contains(s.out.String(), `"stale":true`) {
-			t.Errorf("it printed %s", s.out.String())
-		}
-		if err := s.w.look(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		s.begin()
+		prints(`"connected":false,"key":"k"}`)
+		if err := (&watcher{app: s.w.app, key: "k", client: s.w.client}).look(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a look without a connection ended with %v, want DeadlineExceeded", err)
 		}
 	})
