@@ -75,6 +75,7 @@ func (l *Link) onEvent(w *Wire, event zk.Event) {
 // onlyServer is a zk.HostProvider that has go-zookeeper connect once.
 type onlyServer struct {
 	used  bool
+	asked bool          // again is closed
 	again chan struct{} // closed when go-zookeeper wants to connect again
 	quit  chan struct{} // closed when the zk.Conn is about to be closed
 }
@@ -87,14 +88,17 @@ func (o *onlyServer) Connected()          {}
 // it is closed, and fails what it was handed and has not sent. Without the pause, zk.Conn.Close could hand over its request after
 // that, and would wait for the reply for a second.
 func (o *onlyServer) Next() (server string, roundOver bool) {
-	if o.used {
-		close(o.again)
-		<-o.quit
-		time.Sleep(handTime)
-		return "", true
+	if !o.used {
+		o.used = true
+		return "", false
 	}
-	o.used = true
-	return "", false
+	if !o.asked { // it asks once more if the process stands still before it closes the zk.Conn
+		o.asked = true
+		close(o.again)
+	}
+	<-o.quit
+	time.Sleep(handTime)
+	return "", true
 }
 
 // handTime is long for what zk.Conn.Close does before it waits.

@@ -59,6 +59,15 @@ func TestGoZooKeeper(t *testing.T) {
 				t.Errorf("%d connections", n)
 			}
 		},
+		"a round more before Close": func(t *testing.T, a *alone) {
+			a.begin(t)
+			provider := a.ring.(*onlyServer)
+			a.end()
+			<-provider.again
+			close(provider.quit)
+			time.Sleep(time.Minute)
+			a.Close()
+		},
 		"answers": func(t *testing.T, a *alone) {
 			a.silent = func(_ int, op int32) bool { return op == opDelete }
 			a.begin(t)
