@@ -162,7 +162,7 @@ func TestCapacity(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 	})
-	if c.connects > 4*n+10 || c.requests > 20*n+100 || c.lists > 3*n+20 || c.connectsAtATime > n*4/5+5 {
+	if c.connects > 4*n+10 || c.requests > 20*n+100+18*n*int(1+c.took/opts.SessionTimeout) || c.lists > 3*n+20 || c.connectsAtATime > n*4/5+5 {
 		verdict.Fatalf(t, "that is more than a few for each session, or they return in step")
 	}
 	live()

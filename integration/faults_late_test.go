@@ -14,8 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Requests that a server carries out late, and events that the client hears late.
-
 // arrives carries out a lost create now, in the client's session, as a server would that was stopped when it came.
 func (s *scene) arrives(t *testing.T, lost faultproxy.Frame) {
 	t.Helper()

@@ -202,8 +202,6 @@ type downgrade struct {
 	write, read string
 }
 
-const downgradeGUID = "_c_9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0001-"
-
 func (s *scene) create(t *testing.T, name string, flags int32) string {
 	t.Helper()
 	made, err := s.conn.Create(s.parent+"/"+name, []byte("curator"), flags, zk.WorldACL(zk.PermAll))
@@ -270,7 +268,7 @@ func TestDowngrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, &zklock.Options{Names: test.names}, func(t *testing.T, s *scene) {
 				s.prepare(t)
-				d := &downgrade{scene: s, write: s.create(t, downgradeGUID+"__WRIT__", zk.FlagEphemeral|zk.FlagSequence)}
+				d := &downgrade{scene: s, write: s.create(t, "_c_9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0001-__WRIT__", zk.FlagEphemeral|zk.FlagSequence)}
 				test.run(t, d)
 				d.clean(t)
 			})
