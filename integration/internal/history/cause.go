@@ -58,6 +58,7 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return "and nobody can have taken it over"
 	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
+	case cause == "reclaimed" && !s.rules.Namesakes && struck(false): // a break right after an ask looks like a reclaim
 	case cause == "reclaimed" && !struck(true) && !(s.rules.Namesakes && s.succeeded(g, end.At)):
 		return "and nobody had reclaimed it"
 	case cause == "ttl_expired" && g.ttl == 0:
