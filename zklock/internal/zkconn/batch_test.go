@@ -20,3 +20,18 @@ func TestUsableIn(t *testing.T) {
 		}
 	}
 }
+
+// TestBatches_TwoSessions_NotGrouped: a transaction has the writes of one session (hazard Z30).
+func TestBatches_TwoSessions_NotGrouped(t *testing.T) {
+	one, two := testSession(1), testSession(2)
+	b := &batches{flights: 1, waiting: []*Write{{sess: one}, {sess: two}, {sess: one}}}
+	for _, want := range []struct {
+		sess *Session
+		n    int
+	}{{one, 2}, {two, 1}, {nil, 0}} {
+		group := b.next()
+		if len(group) != want.n || want.n > 0 && group[want.n-1].sess != want.sess {
+			t.Errorf("%d writes, want %d of one session", len(group), want.n)
+		}
+	}
+}
