@@ -45,7 +45,7 @@ func (h *hold) explain(ctx context.Context, err error) error {
 	case errors.Is(err, zk.ErrSessionExpired):
 		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.whyMissing(), err)
+		return fmt.Errorf("%w: %w", h.own.whyMissing(ctx), err)
 	case ctx.Err() != nil:
 		return zkconn.Disconnected(ctx)
 	}
@@ -58,7 +58,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, nil, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing())
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyMissing(ctx))
 	}
 	if err != nil && h.engine.link.Session() != h.sess {
 		return nil // it went with the session
