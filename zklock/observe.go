@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -96,7 +97,8 @@ func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.
 			return nil, info, err
 		}
 		if e.link.Watching(l.Watches[parent]) {
-			e.doubts.leave(e.link.Wire(), parent) // it has sent no event of what the list shows
+			e.doubts.leave(e.link.Wire(), parent)         // it has sent no event of what the list shows
+			backoff.Sleep(ctx, e.link.Times().Again, nil) // it is not left if another was left a moment ago
 		}
 	}
 }
