@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"hash/crc32"
 	"strconv"
 	"strings"
 
@@ -19,16 +20,25 @@ const (
 	boundLen  = 8              // length of a bound, in hexadecimal digits
 )
 
-// void reports whether the number of a node has reached the bound in its guid.
-func void(name string) bool {
+// boundOf returns the bound in the guid of a node; 0 if there is none.
+func boundOf(name string) int64 {
 	front, _, marked := strings.Cut(strings.TrimPrefix(name, "_c_"), boundMark)
 	if !marked || len(front) < boundLen {
-		return false
+		return 0
 	}
-	bound, err := strconv.ParseUint(front[:boundLen], 16, 32)
-	seq, numbered := sequence.Of(name)
-	return err == nil && numbered && seq >= int64(bound)
+	bound, _ := strconv.ParseUint(front[:boundLen], 16, 32)
+	return int64(bound)
 }
+
+// void reports whether the number of a node has reached the bound in its guid.
+func void(name string) bool {
+	bound := boundOf(name)
+	seq, numbered := sequence.Of(name)
+	return bound > 0 && numbered && seq >= bound
+}
+
+// reclaimBound is the bound of a node that reclaims under an owner name: no number reaches it. See ownNode.whyMissing.
+func reclaimBound(owner string) int64 { return 1<<31 | int64(crc32.ChecksumIEEE([]byte(owner))) }
 
 // nextNumber returns the sequence number of the next child of a znode with this Stat. Cversion counts creations and deletions,
 // and wraps around.

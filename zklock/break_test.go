@@ -66,6 +66,28 @@ func TestBreak_ManyLocksAfterAReconnect_HeardInTime(t *testing.T) {
 	})
 }
 
+// TestBreak_HolderHasNotReadAnAsk_IsNoReclaim: a holder that hangs is asked and then broken, while another owner reclaims its own place.
+func TestBreak_HolderHasNotReadAnAsk_IsNoReclaim(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		lock := acquire(t, holder, "k")
+		go func() { _, _ = other.Acquire(t.Context(), "k", holdfast.WithReclaim()) }()
+		time.Sleep(time.Second)
+		holder.Hold(false, true)
+		info, err := other.Inspect(inTime(t), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(other.Ask(inTime(t), info), other.Client.Break(inTime(t), info)); err != nil {
+			t.Fatal(err)
+		}
+		holder.Hold(false, false)
+		if <-lock.Done(); !errors.Is(lock.Err(), holdfast.ErrBroken) {
+			t.Error(lock.Err())
+		}
+	})
+}
+
 // TestBreak_WhileItReclaims_ReclaimsAgain: an operator deletes the node of a contender before its reclaim arrives.
 func TestBreak_WhileItReclaims_ReclaimsAgain(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {

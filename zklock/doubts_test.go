@@ -114,6 +114,32 @@ func TestObserve_OldWatchMissedAnEvent_TellsTheHolders(t *testing.T) {
 	}
 }
 
+// TestWait_EventLostAfterALongWait_AsksInTime: a wait that begins after a long one asks the leader as soon as the first one did.
+func TestWait_EventLostAfterALongWait_AsksInTime(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		locks, granted := make(chan *holdfast.Lock, 3), make(chan *holdfast.Lock)
+		for range cap(locks) { // so many that the waiter lists the queue once more
+			go func() { locks <- acquire(t, holder, "k") }()
+			time.Sleep(time.Second)
+		}
+		go func() { granted <- acquire(t, waiter, "k") }()
+		time.Sleep(60 * virtualSession)
+		for i := range cap(locks) {
+			waiter.LoseEvents(i == cap(locks)-1)
+			if err := (<-locks).Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		waiter.LoseEvents(false)
+		began := time.Now()
+		if <-granted; time.Since(began) > 3*virtualSession {
+			t.Errorf("granted %v after the release", time.Since(began))
+		}
+	})
+}
+
 // all does something n times at once.
 func all(n int, do func(i int)) {
 	var done sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 )
 
 // heartbeat proves to the connection that the session lives (see trust in zkconn). While the session holds locks, a heartbeat is a
-// sync, and then a write that changes nothing: the check of one held node, each in turn. While the session holds no locks, a heartbeat is a sync alone, and rarer: the next creation, or a
-// waiter's write before its grant, can then prove something.
+// sync, and then a write that changes nothing: the check of one held node, each in turn. While the session holds no locks, a heartbeat
+// is a sync alone, and rarer: the next creation, or a waiter's write before its grant, can then prove something.
 type heartbeat struct {
 	engine *engine
 
@@ -153,7 +153,7 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) e
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // it is being released, or its watch has not reported the deletion
 			h.remove(k)
-			k.finish(k.whyMissing())
+			k.finish(k.whyMissing(ctx))
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)
 			k.finish(err)

@@ -16,7 +16,6 @@ type hold struct {
 	*ownNode
 
 	// For SetData.
-	owner   string
 	czxid   int64 // of the node
 	version int32
 	known   bool // whether version is the present one, as far as this client has heard
@@ -42,7 +41,7 @@ func (h *hold) explain(ctx context.Context, err error) error {
 	case errors.Is(err, zk.ErrSessionExpired):
 		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.whyMissing(), err)
+		return fmt.Errorf("%w: %w", h.whyMissing(ctx), err)
 	case ctx.Err() != nil:
 		return zkconn.Disconnected(ctx)
 	}
@@ -55,7 +54,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, nil, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.whyMissing())
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.whyMissing(ctx))
 	}
 	if err != nil && h.engine.link.Session() != h.sess {
 		return nil // it went with the session

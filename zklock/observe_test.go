@@ -31,20 +31,24 @@ func TestObserverLooksAtAnOldList(t *testing.T) {
 				first := share()
 				told := observed(t, observer, "k")
 				time.Sleep(time.Second)
-				observer.LoseEvents(true)
-				second := share()
-				time.Sleep(time.Second)
-				observer.LoseEvents(false)
-				before := observer.requests.Load()
-				if err := first.Release(t.Context()); err != nil {
-					t.Fatal(err)
+				for range 2 { // the second time, the client has left a server a moment ago
+					observer.LoseEvents(true)
+					second := share()
+					time.Sleep(time.Second)
+					observer.LoseEvents(false)
+					before := observer.requests.Load()
+					if err := first.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Second)
+					if n := observer.requests.Load() - before; n > 50 {
+						t.Errorf("%d requests", n)
+					}
+					first = second
 				}
 				time.Sleep(virtualSession)
-				if got := told(); got[len(got)-1] != second.Token() {
-					t.Errorf("told %d, and %d is there", got, second.Token())
-				}
-				if n := observer.requests.Load() - before; n > 50 {
-					t.Errorf("%d requests", n)
+				if got := told(); got[len(got)-1] != first.Token() {
+					t.Errorf("told %d, and %d is there", got, first.Token())
 				}
 			})
 		})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	slashpath "path"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,11 +18,13 @@ import (
 // ownNode is the watch on a node of this client, of a contender or a hold. It checks that this client created the node, and
 // reports the node's deletion.
 //
-// It acts on events at once and in their order, so no contender is granted the lock after the event that its node is gone.
+// It acts on events at once and in their order, so no contender is granted the lock after the event that its node is gone. If the
+// node was written to and the next read does not find it, the end of a hold waits for a list of the queue: see whyMissing.
 type ownNode struct {
 	engine *engine
 	sess   *zkconn.Session
 	path   string
+	owner  string
 	known  chan struct{} // closed when the node has been read and czxid is known
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
@@ -112,8 +116,10 @@ func (o *ownNode) Read(node zkconn.Znode) {
 func (o *ownNode) Fired(why zk.EventType, err error) {
 	ctx, link := o.engine.tasks.Context(), o.engine.link
 	switch {
+	case why == zk.EventNodeDeleted && err == nil: // an event: the reader of the connection must not wait for a list
+		o.finish(driver.ErrBroken)
 	case why == zk.EventNodeDeleted:
-		o.finish(o.whyMissing())
+		o.finish(o.whyMissing(ctx))
 	case why == zk.EventNodeDataChanged:
 		// A client that reclaims the node writes to it in the transaction that deletes it, so the next read finds no node.
 		// Otherwise another client asks for the lock. Until that is known, the contender is granted nothing: see prove.
@@ -131,14 +137,20 @@ func (o *ownNode) Fired(why zk.EventType, err error) {
 	}
 }
 
-// whyMissing returns why a node is gone. A node that was written to, and was not read since, was most likely reclaimed.
-func (o *ownNode) whyMissing() error {
+// whyMissing returns why a request did not find the node. A node that was written to, and was not read since, was reclaimed if the queue
+// has a node that reclaims under its owner name. Otherwise another client has asked for the lock and then broken it.
+func (o *ownNode) whyMissing(ctx context.Context) error {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	written := o.written
+	o.mu.Unlock()
+	var queue zkconn.Listing
+	if written {
+		queue, _ = o.engine.link.List(ctx, slashpath.Dir(o.path))
+	}
 	switch {
 	case o.engine.link.Session() != o.sess: // it has gone with its session
 		return driver.ErrSessionExpired
-	case o.written:
+	case slices.ContainsFunc(queue.Names, func(name string) bool { return boundOf(name) == reclaimBound(o.owner) }):
 		return driver.ErrReclaimed
 	}
 	return driver.ErrBroken

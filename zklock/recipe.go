@@ -45,7 +45,7 @@ type contender struct {
 	followed  bool          // the last list had nodes behind this contender's
 	announced string        // the last write to the node before that made the contender list the queue again
 	hangUps   hangUps       // of creations
-	patience  time.Duration // until the contender asks the leader about the nodes before its own; it doubles
+	patience  time.Duration // of the next wait: see wait; 0 unless the last wait has ended by it
 }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }
@@ -141,12 +141,13 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 	}
 	i := slices.IndexFunc(line, func(x entry) bool { return x.name == c.node })
 	if i < 0 {
-		return nil, c.vanished()
+		return nil, c.vanished(ctx)
 	}
 	c.listed, c.followed = l.Stat.Pzxid, len(l.Names) > i+1
 	if c.own == nil {
 		c.own = &ownNode{
-			engine: c.engine, sess: c.sess, path: c.path(), czxid: c.czxid, known: make(chan struct{}), gone: make(chan struct{}),
+			engine: c.engine, sess: c.sess, path: c.path(), owner: c.req.Owner, czxid: c.czxid,
+			known: make(chan struct{}), gone: make(chan struct{}),
 		}
 		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
 			c.own.begin()
@@ -191,6 +192,9 @@ func (c *contender) join(ctx context.Context) (zkconn.Listing, error) {
 // create makes one try to create the node, and returns the list that the server made right after the creation. The list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	form := c.engine.opts.Names.form()
+	if c.req.Reclaim {
+		c.bound = reclaimBound(c.req.Owner)
+	}
 	c.guid = form.newGUID(c.bound)
 	began, path := time.Now(), c.parent+"/"+form.prefix(c.guid, c.req.Mode)
 	creation := c.engine.link.Create(c.sess, path, c.data)
@@ -240,16 +244,16 @@ func (c *contender) created(path string, outcome zkconn.Outcome) error {
 func (c *contender) standing(ctx context.Context) error {
 	err := c.engine.link.Check(ctx, c.path())
 	if errors.Is(err, zk.ErrNoNode) {
-		return c.vanished()
+		return c.vanished(ctx)
 	}
 	return err
 }
 
 // vanished is called when a list does not show the contender's node, or the quorum does not have it. A program has deleted the node, or
 // its parent, or the server shows an old list.
-func (c *contender) vanished() error {
+func (c *contender) vanished(ctx context.Context) error {
 	defer c.letGo()
-	if c.own != nil && errors.Is(c.own.whyMissing(), driver.ErrReclaimed) {
+	if c.own != nil && errors.Is(c.own.whyMissing(ctx), driver.ErrReclaimed) {
 		return driver.ErrReclaimed
 	}
 	return errStartOver
@@ -319,7 +323,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	if c.czxid == 0 || c.engine.link.Session() != c.sess {
 		return driver.Grant{}, errStartOver
 	}
-	h := &hold{ownNode: c.own, owner: c.req.Owner, czxid: c.czxid, known: true}
+	h := &hold{ownNode: c.own, czxid: c.czxid, known: true}
 	if c.req.Mode.Limit > c.engine.mostCounted && c.followed { // the next waiter may watch the node to learn of this grant: see planFor
 		if err := h.SetData(ctx, c.req.Data); errors.Is(err, driver.ErrLost) {
 			return driver.Grant{}, errStartOver

@@ -91,8 +91,9 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	}
 	read := w.watches.Watches[w.last].Read
 	times := w.sess.Times()
-	w.patience = max(w.patience, times.Doubt)
-	timer := time.NewTimer(w.patience)
+	patience := max(c.patience, times.Doubt)
+	c.patience = 0
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for len(w.watches.Watches) > w.until {
 		var err error
@@ -104,10 +105,10 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 			err = w.lastRead()
 		case <-timer.C:
 			w.doubt()
-			w.patience = min(2*w.patience, times.MaxDoubt)
-			timer.Reset(w.patience)
+			patience = min(2*patience, times.MaxDoubt)
+			timer.Reset(patience)
 			if w.chain || w.queue { // of a write whose event was lost, only a list tells
-				err = errStartOver
+				c.patience, err = patience, errStartOver
 			}
 		case <-w.own.gone:
 			err = w.ownGone()

@@ -187,7 +187,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z28", "a heartbeat that finds no node ends nothing", zooKeeper, change{
 		"zklock/heartbeat.go",
-		`			k.finish(k.whyMissing())
+		`			k.finish(k.whyMissing(ctx))
 `,
 		``,
 	}, nil},

@@ -43,8 +43,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z37", "a deletion after a write is a reclaim", zooKeeper, change{
 		"zklock/own.go",
-		`o.czxid, o.written = node.Stat.Czxid, false`,
-		`o.czxid = node.Stat.Czxid`,
+		`return boundOf(name) == reclaimBound(o.owner)`,
+		`return true`,
 	}, nil},
 	{"Z38", "reads of the own node do not look for a wish", zooKeeper, change{
 		"zklock/own.go",

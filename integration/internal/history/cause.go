@@ -30,10 +30,7 @@ func (s *story) checkCauses(f *findings) {
 
 // wrongCause says what is wrong with the cause of an end, or "".
 func (s *story) wrongCause(g *grant, end *Record) string {
-	struck := slices.ContainsFunc(g.strikes, func(hit strike) bool {
-		// On ZooKeeper a break right after an ask looks like a reclaim.
-		return hit.from <= end.At && (hit.reclaim || end.Cause != "reclaimed" || !s.rules.Namesakes)
-	})
+	struck := slices.ContainsFunc(g.strikes, func(hit strike) bool { return hit.from <= end.At && (hit.reclaim || end.Cause != "reclaimed") })
 	switch end.Cause {
 	case ByClose:
 		if c := s.closes[g.process]; c == nil || c.invoke.At > end.At {
