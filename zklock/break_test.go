@@ -91,3 +91,19 @@ func TestBreak_WhileItReclaims_ReclaimsAgain(t *testing.T) {
 		}
 	})
 }
+
+// Data and owner names that would read as an ask are refused, and the lock lives on.
+func TestData_ReadsAsAnAsk_IsRefused(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		for _, opt := range []holdfast.Option{holdfast.WithData([]byte("x\x00__REVOKE__")), holdfast.WithOwner("__REVOKE__")} {
+			if _, err := client.TryAcquire(inTime(t), "k", opt); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("TryAcquire: %v", err)
+			}
+		}
+		lock := acquire(t, client, "k")
+		if err := lock.SetData(inTime(t), []byte("__REVOKE__")); !errors.Is(err, holdfast.ErrInvalid) || lock.Err() != nil {
+			t.Errorf("SetData: %v, Err: %v", err, lock.Err())
+		}
+	})
+}
