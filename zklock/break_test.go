@@ -101,7 +101,7 @@ func TestData_ReadsAsAnAsk_IsRefused(t *testing.T) {
 				t.Errorf("TryAcquire: %v", err)
 			}
 		}
-		lock := acquire(t, client, "k")
+		lock := acquire(t, client, "held")
 		if err := lock.SetData(inTime(t), []byte("__REVOKE__")); !errors.Is(err, holdfast.ErrInvalid) || lock.Err() != nil {
 			t.Errorf("SetData: %v, Err: %v", err, lock.Err())
 		}
