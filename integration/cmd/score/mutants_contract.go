@@ -4,8 +4,8 @@ package main
 var contractMutants = []mutant{
 	{"R5", "a wait that is too short for an answer names no holder", dynamoDB, change{
 		"acquire.go",
-		`case unasked == nil && info.Held:`,
-		`case false && unasked == nil && info.Held:`,
+		`; unasked == nil && info.Held {`,
+		`; false && unasked == nil && info.Held {`,
 	}, nil},
 	{"R7", "several keys are taken in the order given", zooKeeper, change{
 		"all.go",
