@@ -102,7 +102,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 // acquireKey asks the engine for one key until there is a grant or an error that stands.
 func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && slices.ContainsFunc(c.live(r.key), func(k *Lock) bool { return k.owner == r.owner }) {
-		return nil, driver.Held(Info{Key: r.key, Held: true, Holder: Holder{Owner: r.owner}})
+		return nil, c.withOwn(r, driver.Held(Info{Key: r.key, Held: true, Holder: Holder{Owner: r.owner}}))
 	}
 	if k := c.own(r); k != nil && wait {
 		c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)

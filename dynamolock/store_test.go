@@ -238,7 +238,7 @@ func TestTimeToLive_LooksAgain(t *testing.T) {
 	}
 	each(t, map[string]test{
 		"enabled later": {reply{}, false, 17 * time.Minute}, "denied": {fail("AccessDeniedException"), true, 17 * time.Minute},
-		"throttled":       {fail("ThrottlingException"), true, 17 * time.Minute},
+		"throttled":       {fail("ThrottlingException"), true, 3 * time.Minute},
 		"not implemented": {fail("UnknownOperationException"), false, 17 * time.Minute},
 	}, func(t *testing.T, test test) {
 		var logs logtest.Recorder

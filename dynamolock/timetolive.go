@@ -33,7 +33,10 @@ type timeToLive struct {
 	at   driver.Instant // not before that moment
 }
 
-const ttlLook = 15 * time.Minute // from one look to the next
+const (
+	ttlLook  = 15 * time.Minute // from one look to the next
+	ttlRetry = time.Minute      // the same after a look that may soon succeed: a free item may be deleted at any moment
+)
 
 // heard notes the server's time in an answer. DynamoDB deletes items by it, and a client's own wall clock may be days slow: the SDK signs
 // requests by the server's time.
@@ -94,6 +97,9 @@ func (s *store) learnTTL(ctx context.Context) {
 
 	s.ttl.mu.Lock()
 	s.ttl.looking, s.ttl.again = false, now.Add(ttlLook)
+	if transient(err) {
+		s.ttl.again = now.Add(ttlRetry)
+	}
 	if name != "" && name != s.opts.TTLAttribute && !needed {
 		s.ttl.attribute = name
 	}

@@ -172,6 +172,7 @@ func TestOwnHold_InTheWay_IsTold(t *testing.T) {
 		"permit":      {[][]holdfast.Option{permit}, permit, false},
 		"other limit": {[][]holdfast.Option{permit}, shared, true},
 		"all permits": {[][]holdfast.Option{permit, permit}, permit, true},
+		"own reclaim": {[][]holdfast.Option{nil}, []holdfast.Option{holdfast.WithOwner("a"), holdfast.WithReclaim()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &logtest.Recorder{}

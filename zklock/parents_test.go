@@ -18,11 +18,13 @@ import (
 // client. A parent that had a grant stays if it is persistent, and is removed by the server if it is a container.
 func TestParents_CallGivenUp_AreDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
-		names zklock.Names
-		opts  []holdfast.Option
-		below string
+		names      zklock.Names
+		opts       []holdfast.Option
+		below      string
+		persistent bool // by option
 	}{
 		"lock":         {},
+		"persistent":   {persistent: true},
 		"reader":       {opts: []holdfast.Option{holdfast.WithShared()}},
 		"kazoo lock":   {names: zklock.KazooNames},
 		"permit":       {opts: []holdfast.Option{holdfast.WithLimit(2)}},
@@ -33,7 +35,7 @@ func TestParents_CallGivenUp_AreDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 				acquire(t, dialWired(t, e, zklock.Options{}), "another") // makes the root
-				client := dialWired(t, e, zklock.Options{Names: c.names})
+				client := dialWired(t, e, zklock.Options{Names: c.names, PersistentParents: c.persistent})
 				var granted []string
 				call := func(client *wired, i int, limit time.Duration) {
 					key := fmt.Sprint("k", i)
@@ -64,14 +66,14 @@ func TestParents_CallGivenUp_AreDeleted(t *testing.T) {
 				}
 				left := slices.Concat(e.Children(virtualRoot), e.Children("/app"))
 				for _, name := range left {
-					kept := c.names == zklock.KazooNames && slices.ContainsFunc(granted, func(key string) bool {
+					kept := (c.names == zklock.KazooNames || c.persistent) && slices.ContainsFunc(granted, func(key string) bool {
 						return strings.Contains(key+"/", name+"/") || strings.TrimSuffix(name, "-__lock__") == key
 					})
 					if name != "another" && !kept {
 						t.Errorf("%q is left", name)
 					}
 				}
-				if c.names == zklock.KazooNames && c.below == "" {
+				if (c.names == zklock.KazooNames || c.persistent) && c.below == "" {
 					for _, key := range granted {
 						if !slices.Contains(left, key) {
 							t.Errorf("%q had a grant, and is gone", key)

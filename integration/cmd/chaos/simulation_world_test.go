@@ -146,6 +146,23 @@ func (s *simulation) confirm(rec history.Record) {
 	}
 }
 
+// awake reports a record that a process made while it was paused: then pauses test nothing.
+func awake(records []history.Record) error {
+	paused := map[string]int64{} // since when
+	for _, rec := range records {
+		since, ok := paused[rec.Process]
+		switch {
+		case rec.What == history.Stopped:
+			paused[rec.Process] = rec.At
+		case rec.What == history.Resumed, rec.What == history.Killed:
+			delete(paused, rec.Process)
+		case ok && rec.At > since+int64(time.Microsecond): // a moment in which calls under way get their stamps
+			return fmt.Errorf("paused: process %s made the record %+v while it was paused", rec.Process, rec)
+		}
+	}
+	return nil
+}
+
 // keep writes what there is of a run that has failed: its log, history and verdict.
 func (s *simulation) keep(dir string, v *verdict) error {
 	write := func(name string, text *strings.Builder) error {
@@ -224,6 +241,9 @@ func simulated(t *testing.T, s settings, parent string) (v *verdict, took time.D
 		time.Sleep(time.Minute) // requests that are in flight arrive
 		if sim.stage != nil {
 			err = errors.Join(append(sim.wrong, err, sim.stage.excess())...)
+		}
+		if sim.journal != nil {
+			err = errors.Join(err, awake(sim.journal.all()))
 		}
 	})
 	if err == nil && v.err() == nil {

@@ -1,7 +1,9 @@
 package zkconn
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -17,6 +19,17 @@ func TestUsableIn(t *testing.T) {
 		l.isOpen = c.up
 		if got := l.usableIn(c.sess); (got != nil) != c.usable {
 			t.Errorf("open %v, session %d: usable %v", c.up, c.sess.ID, got != nil)
+		}
+		if w := (&Write{sess: c.sess, path: "/q/n", Done: make(chan Outcome, 1)}); !c.usable {
+			go l.batches.single(w)
+			select {
+			case o := <-w.Done:
+				if !errors.Is(o.Err, zk.ErrNoServer) {
+					t.Errorf("open %v, session %d: %v", c.up, c.sess.ID, o.Err)
+				}
+			case <-time.After(time.Minute):
+				t.Errorf("open %v, session %d: the write is sent", c.up, c.sess.ID)
+			}
 		}
 	}
 }
