@@ -80,8 +80,7 @@ type Frame struct {
 	Xid  int32 // 0 for Connect
 	Op   Op    // of a reply: that of its request, 0 if that was not seen
 
-	Zxid int64 // only in replies, ping replies and watch events
-	Err  int32 // likewise; 0 is success
+	Err int32 // only in replies, ping replies and watch events; 0 is success
 
 	// Path of the node, if the request begins with one; for OpMulti and
 	// OpMultiRead the path of the first operation; for a reply that of its
@@ -98,8 +97,8 @@ type Frame struct {
 
 // String describes the frame briefly, for test logs.
 func (f Frame) String() string {
-	return fmt.Sprintf("#%d %v %v xid=%d op=%d path=%q zxid=%#x err=%d",
-		f.Conn, f.Dir, f.Kind, f.Xid, f.Op, f.Path, f.Zxid, f.Err)
+	return fmt.Sprintf("#%d %v %v xid=%d op=%d path=%q err=%d",
+		f.Conn, f.Dir, f.Kind, f.Xid, f.Op, f.Path, f.Err)
 }
 
 // parseFrame reads the header of a frame that is not a Connect. It returns false
@@ -119,7 +118,6 @@ func parseFrame(dir Direction, body []byte) (Frame, bool) {
 			return f, false
 		}
 		f.Xid = int32(binary.BigEndian.Uint32(body))
-		f.Zxid = int64(binary.BigEndian.Uint64(body[4:]))
 		f.Err = int32(binary.BigEndian.Uint32(body[12:]))
 		f.Kind = KindReply
 	}
