@@ -32,7 +32,8 @@ func play(ctx context.Context, session time.Duration) (err error) {
 		return err
 	}
 	defer proxy.Close()
-	show(report{Who: "server", Time: time.Now(), Event: "running", Detail: fmt.Sprintf("ZooKeeper, %s: %s", server.Source(), server.Addrs()[0])})
+	running := fmt.Sprintf("ZooKeeper, %s: %s", server.Source(), server.Addrs()[0])
+	show(report{Who: "server", Time: time.Now(), Event: "running", Detail: running})
 	operator, err := zklock.Dial(ctx, []string{proxy.Addr()}, &zklock.Options{Root: root, SessionTimeout: session, Owner: "operator"})
 	if err != nil {
 		return err

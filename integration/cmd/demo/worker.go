@@ -117,7 +117,8 @@ var out sync.Mutex
 func say(at time.Time, event string, token holdfast.Token, format string, args ...any) {
 	out.Lock()
 	defer out.Unlock()
-	if err := json.NewEncoder(os.Stdout).Encode(report{Time: at, Event: event, Token: token, Detail: fmt.Sprintf(format, args...)}); err != nil {
+	r := report{Time: at, Event: event, Token: token, Detail: fmt.Sprintf(format, args...)}
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
 		os.Exit(1) // the demo is gone
 	}
 }
