@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
@@ -14,15 +11,13 @@ import (
 
 // wire is the network between one slot and DynamoDB: a proxy, and the troubles in force on it.
 type wire struct {
+	troubles[wireTrouble]
 	name  string
 	proxy *faulthttp.Proxy
-
-	mu       sync.Mutex
-	troubles []*trouble // the newest first
 }
 
-// trouble is what one fault does to a wire.
-type trouble struct {
+// wireTrouble is what one fault does to a wire.
+type wireTrouble struct {
 	rule faulthttp.Rule // what happens to requests
 	cut  bool           // new connections are refused
 	drop bool           // live connections are reset when it begins
@@ -34,7 +29,9 @@ func newWire(name, upstream string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire{name: name, proxy: proxy}, nil
+	w := &wire{name: name, proxy: proxy}
+	w.apply, w.ended = w.set, func(t *wireTrouble) { close(t.late) }
+	return w, nil
 }
 
 // strike puts a fault in force, and says what it hits.
@@ -43,48 +40,17 @@ func (w *wire) strike(f nemesis.Fault) (target string, end func(context.Context)
 	if err != nil {
 		return "", nil, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.troubles = slices.Insert(w.troubles, 0, t)
-	if err := w.applyLocked(); err != nil {
-		return "", nil, err
-	}
-	if t.drop {
-		w.proxy.Drop()
-	}
-	return w.name, func(context.Context) error { return w.end(t) }, nil
+	end, err = w.begin(t)
+	return w.name, end, err
 }
 
-// end ends one trouble, at most once.
-func (w *wire) end(t *trouble) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at := slices.Index(w.troubles, t)
-	if at < 0 {
-		return nil
+func (w *wire) set(all []*wireTrouble, begun *wireTrouble) error {
+	if begun != nil && begun.drop {
+		defer w.proxy.Drop()
 	}
-	w.troubles = slices.Delete(w.troubles, at, at+1)
-	close(t.late)
-	return w.applyLocked()
-}
-
-// heal ends all troubles.
-func (w *wire) heal() error {
-	w.mu.Lock()
-	troubles := slices.Clone(w.troubles)
-	w.mu.Unlock()
-	var errs []error
-	for _, t := range troubles {
-		errs = append(errs, w.end(t))
-	}
-	return errors.Join(errs...)
-}
-
-// applyLocked sets the proxy to the combination of all troubles.
-func (w *wire) applyLocked() error {
 	var rules []faulthttp.Rule
 	cut := false
-	for _, t := range w.troubles {
+	for _, t := range all {
 		rules = append(rules, t.rule)
 		cut = cut || t.cut
 	}
@@ -97,9 +63,9 @@ func (w *wire) applyLocked() error {
 }
 
 // troubleOf returns the trouble that a fault makes on a wire.
-func troubleOf(kind nemesis.Kind, pick uint32) (*trouble, error) {
+func troubleOf(kind nemesis.Kind, pick uint32) (*wireTrouble, error) {
 	seen := []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[pick/3%3]
-	t := &trouble{late: make(chan struct{})}
+	t := &wireTrouble{late: make(chan struct{})}
 	switch kind {
 	case nemesis.LostReply:
 		t.rule = next(pick, faulthttp.LoseReply(seen))

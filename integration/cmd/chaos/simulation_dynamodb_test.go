@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -103,21 +104,12 @@ func (s *recordStage) strike(_ context.Context, f nemesis.Fault) (string, func(c
 		return s.lines[strconv.Itoa(f.Client)].strike(f)
 	}
 	// All requests wait for the server.
-	var ends []func(context.Context) error
-	for _, line := range s.lines {
-		ends = append(ends, line.afflict(stalled(f.For)))
-	}
-	return "server", func(ctx context.Context) error {
-		for _, end := range ends {
-			_ = end(ctx) // it cannot fail
-		}
-		return nil
-	}, nil
+	return "server", afflict(slices.Collect(maps.Values(s.lines)), *stalled(f.For)), nil
 }
 
 func (s *recordStage) heal(context.Context) error {
 	for _, line := range s.lines {
-		line.heal()
+		_ = line.heal() // it cannot fail
 	}
 	return nil
 }

@@ -24,16 +24,16 @@ const fade = dynamoLease / 3
 
 // recordLine is the simulated network between one slot and the store. A wire is the same for DynamoDB.
 type recordLine struct {
+	troubles[recordTrouble]
 	name    string
 	conn    *memstore.Conn
 	latency time.Duration
 
 	requests meter
 
-	mu       sync.Mutex
-	troubles []*recordTrouble // the newest first
-	live     context.Context  // ends when all connections are reset
-	reset    context.CancelFunc
+	// The mutex guards these, too.
+	live  context.Context // ends when all connections are reset
+	reset context.CancelFunc
 }
 
 // recordTrouble is what one fault does to a line.
@@ -52,6 +52,7 @@ func newRecordLine(name string, store *memstore.Store) *recordLine {
 		requests: meter{what: "requests", lease: dynamoLease, most: mostTableRequests},
 	}
 	l.live, l.reset = context.WithCancel(context.Background())
+	l.apply = l.set
 	l.conn.SetFault(l.fault)
 	return l
 }
@@ -60,7 +61,7 @@ func newRecordLine(name string, store *memstore.Store) *recordLine {
 func (l *recordLine) fault(op memstore.Op) memstore.Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range l.troubles {
+	for _, t := range l.all {
 		if t.rule == nil {
 			continue
 		}
@@ -87,33 +88,8 @@ func (l *recordLine) strike(f nemesis.Fault) (target string, end func(context.Co
 	if detail != "" {
 		detail = ": " + detail
 	}
-	return l.name + detail, l.afflict(t), nil
-}
-
-// afflict puts a trouble in force, and returns what ends it.
-func (l *recordLine) afflict(t *recordTrouble) (end func(context.Context) error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.troubles = slices.Insert(l.troubles, 0, t)
-	l.applyLocked()
-	if t.reset {
-		l.reset()
-		l.live, l.reset = context.WithCancel(context.Background())
-	}
-	return func(context.Context) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.troubles = slices.DeleteFunc(l.troubles, func(other *recordTrouble) bool { return other == t })
-		l.applyLocked()
-		return nil
-	}
-}
-
-func (l *recordLine) heal() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.troubles = nil
-	l.applyLocked()
+	end, err = l.begin(t)
+	return l.name + detail, end, err
 }
 
 // confine makes a trouble affect only the first key that it meets, as when one partition fails or is throttled.
@@ -130,13 +106,18 @@ func (t *recordTrouble) confine() {
 	}
 }
 
-// applyLocked cuts the line if any trouble does.
-func (l *recordLine) applyLocked() {
-	if slices.ContainsFunc(l.troubles, func(t *recordTrouble) bool { return t.cut }) {
+// set cuts the line if any trouble does.
+func (l *recordLine) set(all []*recordTrouble, begun *recordTrouble) error {
+	if begun != nil && begun.reset {
+		l.reset()
+		l.live, l.reset = context.WithCancel(context.Background())
+	}
+	if slices.ContainsFunc(all, func(t *recordTrouble) bool { return t.cut }) {
 		l.conn.Cut()
 	} else {
 		l.conn.Heal()
 	}
+	return nil
 }
 
 // connection returns a context that ends when the present connections are reset.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,17 +38,15 @@ func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
 		requests:    meter{what: "requests", lease: zooKeeperLease, most: mostRequests},
 	}
 	for i := range simulatedMembers {
-		l.wires = append(l.wires, &simulatedWire{wire: link.Wire(i)})
+		l.wires = append(l.wires, newSimulatedWire(link.Wire(i)))
 	}
 	return l
 }
 
 // simulatedWire is the way from a slot to one member, with the troubles in force on it.
 type simulatedWire struct {
+	troubles[linkTrouble]
 	wire *zkfake.Wire
-
-	mu       sync.Mutex
-	troubles []*linkTrouble
 }
 
 // linkTrouble is the effect of a fault on a wire.
@@ -63,36 +60,26 @@ type linkTrouble struct {
 	loses              bool             // connections end with the trouble: held frames are lost
 }
 
-// begin puts a linkTrouble in force; the returned function ends only that.
-func (w *simulatedWire) begin(t linkTrouble) (end func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.troubles = append(w.troubles, &t)
-	w.apply()
-	if t.refused || t.silent || t.dismissed {
-		w.wire.Break()
-	}
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.troubles = slices.DeleteFunc(w.troubles, func(other *linkTrouble) bool { return other == &t })
+func newSimulatedWire(wire *zkfake.Wire) *simulatedWire {
+	w := &simulatedWire{wire: wire}
+	w.apply, w.ended = w.set, func(t *linkTrouble) {
 		if t.loses {
-			w.wire.Break()
+			wire.Break()
 		}
-		w.apply()
 	}
+	return w
 }
 
-func (w *simulatedWire) apply() {
+func (w *simulatedWire) set(troubles []*linkTrouble, begun *linkTrouble) error {
 	var all linkTrouble
-	for _, t := range w.troubles {
+	for _, t := range troubles {
 		all.toServer = all.toServer || t.toServer
 		all.toClient = all.toClient || t.toClient
 		all.silent = all.silent || t.silent
 		all.refused = all.refused || t.refused
 		all.dismissed = all.dismissed || t.dismissed
 		all.eventless = all.eventless || t.eventless
-		if t.throttles != nil {
+		if all.throttles == nil {
 			all.throttles = t.throttles
 		}
 	}
@@ -102,27 +89,10 @@ func (w *simulatedWire) apply() {
 	w.wire.Dismiss(all.dismissed)
 	w.wire.LoseEvents(all.eventless)
 	w.wire.Throttle(all.throttles)
-}
-
-func (w *simulatedWire) heal() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.troubles = nil
-	w.wire.Disarm()
-	w.apply()
-}
-
-// afflictSimulated puts a linkTrouble in force on some wires.
-func afflictSimulated(wires []*simulatedWire, t linkTrouble) (end func()) {
-	var ends []func()
-	for _, w := range wires {
-		ends = append(ends, w.begin(t))
+	if begun != nil && (begun.refused || begun.silent || begun.dismissed) {
+		w.wire.Break()
 	}
-	return func() {
-		for _, end := range ends {
-			end()
-		}
-	}
+	return nil
 }
 
 // strike begins a fault of the network of a slot.
@@ -167,8 +137,7 @@ func (l *simulatedLink) strike(f nemesis.Fault) (string, func(context.Context) e
 	default:
 		return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 	}
-	end := afflictSimulated(wires, t)
-	return target, func(context.Context) error { end(); return nil }, nil
+	return target, afflict(wires, t), nil
 }
 
 // throttling refuses all requests, or all but each third, or those alone that set watches again on a new connection.
@@ -200,7 +169,7 @@ func (l *simulatedLink) inUse(otherwise int) []*simulatedWire {
 type linkCable struct {
 	link    *simulatedLink
 	severed atomic.Bool
-	resume  func() // nil if it is not held
+	resume  func(context.Context) error // nil if it is not held
 }
 
 var errSevered = errors.New("the process is gone")
@@ -231,12 +200,12 @@ func (c *meteredConn) Write(b []byte) (int, error) {
 }
 
 func (c *linkCable) hold() {
-	c.resume = afflictSimulated(c.link.wires, linkTrouble{toServer: true, toClient: true})
+	c.resume = afflict(c.link.wires, linkTrouble{toServer: true, toClient: true})
 }
 
 func (c *linkCable) release() {
 	if c.resume != nil {
-		c.resume()
+		_ = c.resume(context.Background())
 		c.resume = nil
 	}
 }

@@ -191,7 +191,8 @@ func (s *simulatedEnsemble) heal(ctx context.Context) error {
 	}
 	for _, l := range s.links {
 		for _, w := range l.wires {
-			w.heal()
+			w.wire.Disarm()
+			_ = w.heal()
 		}
 	}
 	return s.settle(ctx)
@@ -312,20 +313,20 @@ func (s *simulatedEnsemble) apart(member int, f nemesis.Fault, strike, undo func
 		strike()
 		return target, undo
 	}
-	var ends []func()
+	var ends []func(context.Context) error
 	for n, l := range s.links {
 		far := l.wires[member : member+1]
 		if l.wires[member].wire.Used() {
 			target += fmt.Sprintf(", client %d", n)
 			far = slices.Concat(l.wires[:member], l.wires[member+1:])
 		}
-		ends = append(ends, afflictSimulated(far, linkTrouble{refused: true}))
+		ends = append(ends, afflict(far, linkTrouble{refused: true}))
 	}
 	strike()
 	return target, func() {
 		undo()
 		for _, end := range ends {
-			end()
+			_ = end(context.Background())
 		}
 	}
 }

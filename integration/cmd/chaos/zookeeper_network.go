@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -20,14 +18,12 @@ type zooKeeperSlot struct {
 
 // zooKeeperWire is a proxy, and the faults in force on it.
 type zooKeeperWire struct {
+	troubles[affliction]
 	proxy *faultproxy.Proxy
-
-	mu     sync.Mutex
-	faults []*affliction
 }
 
 // affliction is the effect of a fault on a proxy. Heal ends it.
-type affliction func(*faultproxy.Proxy)
+type affliction = func(*faultproxy.Proxy)
 
 func newZooKeeperSlot(n int, servers []string) (*zooKeeperSlot, error) {
 	s := &zooKeeperSlot{n: n}
@@ -37,7 +33,9 @@ func newZooKeeperSlot(n int, servers []string) (*zooKeeperSlot, error) {
 			s.close()
 			return nil, err
 		}
-		s.wires = append(s.wires, &zooKeeperWire{proxy: proxy})
+		w := &zooKeeperWire{proxy: proxy}
+		w.apply = w.set
+		s.wires = append(s.wires, w)
 	}
 	return s, nil
 }
@@ -48,45 +46,17 @@ func (s *zooKeeperSlot) close() {
 	}
 }
 
-// begin puts a fault in force; the returned function ends only that fault.
-func (w *zooKeeperWire) begin(a affliction) (end func() error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.faults = append(w.faults, &a)
-	a(w.proxy)
-	return func() error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.faults = slices.DeleteFunc(w.faults, func(other *affliction) bool { return other == &a })
-		err := w.proxy.Heal()
-		for _, other := range w.faults {
-			(*other)(w.proxy)
-		}
-		return err
+// set lets a fault begin beside the others, or the others begin again after one has ended.
+func (w *zooKeeperWire) set(all []*affliction, begun *affliction) (err error) {
+	if begun != nil {
+		all = []*affliction{begun}
+	} else {
+		err = w.proxy.Heal()
 	}
-}
-
-// heal ends all faults.
-func (w *zooKeeperWire) heal() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.faults = nil
-	return w.proxy.Heal()
-}
-
-// afflict puts a fault in force on some wires.
-func afflict(wires []*zooKeeperWire, a affliction) (end func(context.Context) error) {
-	var ends []func() error
-	for _, w := range wires {
-		ends = append(ends, w.begin(a))
+	for _, a := range slices.Backward(all) {
+		(*a)(w.proxy)
 	}
-	return func(context.Context) error {
-		var errs []error
-		for _, end := range ends {
-			errs = append(errs, end())
-		}
-		return errors.Join(errs...)
-	}
+	return err
 }
 
 // strike begins a fault of the network of a slot.

@@ -7,7 +7,7 @@
 // It finds or starts the server as the tests do (see zkserver), and reaches it
 // through a proxy, which can cut it off.
 //
-// Files: script.go has the steps, cast.go the processes and their reports, and
+// Files: script.go has the steps, demo.go the processes and their reports, and
 // worker.go a worker process.
 package main
 

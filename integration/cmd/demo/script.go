@@ -14,218 +14,164 @@ import (
 )
 
 const (
-	root = "/holdfast-demo"
-	key  = "reports/nightly"
+	root   = "/holdfast-demo"
+	key    = "reports/nightly"
+	ttl    = time.Second
+	slowly = 400 * time.Millisecond
 )
 
-var names3 = []string{"worker-1", "worker-2", "worker-3"}
-
-// stage is where the play happens.
-type stage struct {
-	*cast
-	proxy    *faultproxy.Proxy // before the server
-	operator *zklock.Client
-	steps    int
-}
-
 // play performs the whole script, with sessions of a length.
-func play(ctx context.Context, session time.Duration) error {
+func play(ctx context.Context, session time.Duration) (err error) {
 	server, err := zkserver.Open(ctx, zkserver.Config{TickTime: 100 * time.Millisecond, MaxSessionTimeout: session})
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	s := &stage{cast: newCast(ctx, session)}
-	if s.proxy, err = faultproxy.Start(server.Addrs()[0]); err != nil {
+	proxy, err := faultproxy.Start(server.Addrs()[0])
+	if err != nil {
 		return err
 	}
-	defer s.proxy.Close()
-	defer s.kill()
-	s.note("server", "running", "ZooKeeper, %s: %s", server.Source(), server.Addrs()[0])
-	s.operator, err = zklock.Dial(ctx, []string{s.proxy.Addr()}, &zklock.Options{Root: root, SessionTimeout: session, Owner: "operator"})
+	defer proxy.Close()
+	running := fmt.Sprintf("ZooKeeper, %s: %s", server.Source(), server.Addrs()[0])
+	show(report{Who: "server", Time: time.Now(), Event: "running", Detail: running})
+	operator, err := zklock.Dial(ctx, []string{proxy.Addr()}, &zklock.Options{Root: root, SessionTimeout: session, Owner: "operator"})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_ = s.operator.Close(ctx)
+		_ = operator.Close(ctx)
 	}()
-
-	holder := s.compete()
-	for _, step := range []func(report) report{s.sigkill, s.ttl, s.paused, s.outage} {
-		if s.err == nil {
-			holder = step(holder)
+	d := newDemo(ctx, proxy, operator)
+	defer d.kill()
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = fmt.Errorf("step %d: %w", d.steps, p.error)
+		default:
+			panic(p)
 		}
+	}()
+	holder := d.compete(session)
+	for _, step := range []func(report) report{d.sigkill, d.ttl, d.paused, d.outage} {
+		holder = step(holder)
 	}
-	if s.err == nil {
-		s.finish(holder)
-	}
-	if s.err != nil {
-		return fmt.Errorf("step %d: %w", s.steps, s.err)
-	}
+	d.finish(holder)
 	return nil
 }
 
-// step begins a step of the script.
-func (s *stage) step(text string) {
-	s.steps++
-	fmt.Printf("\n%d. %s\n\n", s.steps, text)
-}
-
-// note prints an event that no worker reports.
-func (s *stage) note(who, event, format string, args ...any) {
-	show(report{Who: who, Time: time.Now(), Event: event, Detail: fmt.Sprintf(format, args...)})
-}
-
-// inspect waits until the engine shows the expected state of the key, and prints it.
-func (s *stage) inspect(what string, ok func(holdfast.Info) bool) {
-	for s.err == nil {
-		info, err := s.operator.Inspect(s.ctx, key)
-		if err != nil {
-			s.fail("%s: %w", what, err)
-			return
-		}
-		if ok(info) {
-			s.drain()
-			detail := "nobody holds the lock, nobody waits"
-			if info.Held {
-				detail = "held by " + info.Owner
-				for i, waiter := range info.Queue {
-					detail += []string{", in the queue: ", ", "}[min(i, 1)] + waiter.Owner
-				}
-			}
-			show(report{Who: "operator", Time: time.Now(), Event: "Inspect", Token: info.Token, Detail: detail})
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// queuesAgain waits until the former holder is the only one in the queue.
-func (s *stage) queuesAgain(former, holder report) {
-	s.inspect(former.Who+" queues again", func(info holdfast.Info) bool {
-		return info.Owner == holder.Who && len(info.Queue) == 1 && info.Queue[0].Owner == former.Who
-	})
-}
-
-// about fails if a report is about another token than that of a grant.
-func (s *stage) about(r, grant report) {
-	if r.Token != grant.Token {
-		s.fail("%s is about token %d, not %d", r.Event, r.Token, grant.Token)
-	}
-}
-
 // compete lets three processes compete; one is granted the lock.
-func (s *stage) compete() report {
-	s.step("Three processes compete for one lock")
-	for _, name := range names3 {
-		s.start(name, s.proxy.Addr())
+func (d *demo) compete(session time.Duration) report {
+	d.step("Three processes compete for one lock")
+	for _, name := range []string{"worker-1", "worker-2", "worker-3"} {
+		d.start(name, session)
 	}
-	for _, name := range names3 {
-		s.await(0, name+" starts", is(name, "started"))
-	}
-	for _, name := range names3 {
-		s.tell(name, "compete")
-	}
-	holder := s.await(0, "a grant", isGrantAfter(0))
-	s.inspect("one holds, two wait", func(info holdfast.Info) bool {
+	holder := d.await("a grant", isGrantAfter(0))
+	d.inspect("one holds, two wait", func(info holdfast.Info) bool {
 		return info.Owner == holder.Who && info.Token == holder.Token && len(info.Queue) == 2
 	})
 	return holder
 }
 
 // sigkill kills the holder; when its session has expired, another takes over.
-func (s *stage) sigkill(holder report) report {
-	s.step("The holder is killed; another takes over when its session has expired")
-	mark := s.mark()
-	s.signal(holder.Who, syscall.SIGKILL, "SIGKILL", "")
-	s.await(mark, "the end of "+holder.Who, is(holder.Who, "exited"))
-	next := s.await(mark, "a takeover", isGrantAfter(holder.Token))
+func (d *demo) sigkill(holder report) report {
+	d.step("The holder is killed; another takes over when its session has expired")
+	d.ends(holder.Who)
+	d.signal(holder.Who, syscall.SIGKILL, "SIGKILL", "")
+	d.await("the end of "+holder.Who, is(holder.Who, "exited"))
+	next := d.await("a takeover", isGrantAfter(holder.Token))
 	if next.Who == holder.Who {
-		s.wrong("%s was granted the lock after its death", next.Who)
+		wrong("%s was granted the lock after its death", next.Who)
 	}
 	return next
 }
 
-// ttl lets the holder's TTL end: the holder stops on its own event, before anyone else is granted the lock.
-func (s *stage) ttl(holder report) report {
-	s.step("A hold reaches its TTL: the holder reacts to the event, another takes over")
-	mark := s.mark()
-	s.tell(holder.Who, "ttl 1s")
-	expired := s.await(mark, "TTLExpired", is(holder.Who, "TTLExpired"))
-	s.about(expired, holder)
-	next := s.await(mark, "a takeover", isGrantAfter(holder.Token))
+// ttl lets the holder's TTL end: the holder stops on its own event, before another worker is granted the lock.
+func (d *demo) ttl(holder report) report {
+	d.step("A hold reaches its TTL: the holder reacts to the event, another takes over")
+	d.tell(holder.Who, "ttl")
+	expired := d.await("TTLExpired", is(holder.Who, "TTLExpired"))
+	about(expired, holder)
+	next := d.await("a takeover", isGrantAfter(holder.Token))
 	switch {
 	case next.Who == holder.Who:
-		s.fail("%s was granted the lock again: nobody took over", next.Who)
+		fail("%s was granted the lock again: no other worker took over", next.Who)
 	case !expired.Time.Before(next.Time):
-		s.wrong("%s was granted the lock at %v, before the TTL ended at %v", next.Who, next.Time, expired.Time)
+		wrong("%s was granted the lock at %v, before the TTL ended at %v", next.Who, next.Time, expired.Time)
 	}
-	s.queuesAgain(holder, next)
+	d.queuesAgain(holder, next)
 	return next
 }
 
 // paused stops the holder in the middle of a write, for longer than its session lasts. No lock can stop that write from
 // arriving late; the resource refuses it by its token.
-func (s *stage) paused(holder report) report {
-	s.step("A paused holder writes too late: the resource refuses its old token")
-	mark := s.mark()
-	s.tell(holder.Who, "write 400ms")
-	s.await(mark, "a write", is(holder.Who, "writes"))
-	s.signal(holder.Who, syscall.SIGSTOP, "SIGSTOP", "in the middle of its write")
-	next := s.await(mark, "a takeover", isGrantAfter(holder.Token))
-	s.tell(next.Who, "write 0s")
-	s.await(mark, "the new holder's write", is(next.Who, "written"))
-	s.signal(holder.Who, syscall.SIGCONT, "SIGCONT", "continues where it stopped")
-	for _, event := range []string{"Lost", "refused"} {
-		s.about(s.await(mark, event, is(holder.Who, event)), holder)
+func (d *demo) paused(holder report) report {
+	d.step("A paused holder writes too late: the resource refuses its old token")
+	d.tell(holder.Who, "write slowly")
+	d.await("a write", is(holder.Who, "writes"))
+	d.signal(holder.Who, syscall.SIGSTOP, "SIGSTOP", "in the middle of its write")
+	next := d.await("a takeover", isGrantAfter(holder.Token))
+	d.tell(next.Who, "write")
+	d.await("the new holder's write", is(next.Who, "written"))
+	d.signal(holder.Who, syscall.SIGCONT, "SIGCONT", "continues where it stopped")
+	late := d.await("the late write", func(r report) bool { return is(holder.Who, "refused")(r) || is(holder.Who, "written")(r) })
+	about(late, holder)
+	if late.Event == "written" {
+		wrong("the late write of %s went through", holder.Who)
 	}
-	if slices.ContainsFunc(s.history[mark:], is(holder.Who, "written")) {
-		s.wrong("the late write of %s went through", holder.Who)
-	}
-	if s.written.Who != next.Who || s.written.Token != next.Token {
-		s.fail("the resource has what %s wrote with token %d", s.written.Who, s.written.Token)
-	}
-	s.queuesAgain(holder, next)
+	about(d.await("Lost", is(holder.Who, "Lost")), holder)
+	d.queuesAgain(holder, next)
 	return next
 }
 
 // outage cuts the server off for longer than the session lasts. The holder detects the loss on its own clock, while no server
 // can answer.
-func (s *stage) outage(holder report) report {
-	s.step("The server cannot be reached for longer than the lease: the holder detects the loss on its own clock")
-	mark := s.mark()
-	cut := time.Now()
-	s.note("server", "is cut off", "")
-	s.proxy.Cut()
-	for _, name := range s.alive() {
-		s.await(mark, "Disconnected", isSince(cut, name, "Disconnected"))
+func (d *demo) outage(holder report) report {
+	d.step("The server cannot be reached for longer than the lease: the holder detects the loss on its own clock")
+	show(report{Who: "server", Time: time.Now(), Event: "is cut off"})
+	d.proxy.Cut()
+	for _, name := range d.alive {
+		d.await("Disconnected", is(name, "Disconnected"))
 	}
-	s.about(s.await(mark, "Lost", is(holder.Who, "Lost")), holder)
-	healed := time.Now()
-	s.note("server", "is back", "")
-	if err := s.proxy.Heal(); err != nil {
-		s.fail("%w", err)
+	about(d.await("Lost", is(holder.Who, "Lost")), holder)
+	d.began = time.Now()
+	show(report{Who: "server", Time: d.began, Event: "is back"})
+	if err := d.proxy.Heal(); err != nil {
+		fail("%w", err)
 	}
-	for _, name := range s.alive() {
-		s.await(mark, "Ready", isSince(healed, name, "Ready"))
+	for _, name := range d.alive {
+		d.await("Ready", is(name, "Ready"))
 	}
-	return s.await(mark, "a grant", isGrantAfter(holder.Token))
+	return d.await("a grant", isGrantAfter(holder.Token))
 }
 
 // finish closes all clients cleanly; nothing stays in the engine.
-func (s *stage) finish(holder report) {
-	s.step("All end; nothing is left in ZooKeeper")
-	mark := s.mark()
+func (d *demo) finish(holder report) {
+	d.step("All end; nothing is left in ZooKeeper")
 	// The waiter ends first, or it would be granted the lock once more.
-	waiters := slices.DeleteFunc(s.alive(), func(name string) bool { return name == holder.Who })
+	waiters := slices.DeleteFunc(slices.Clone(d.alive), func(name string) bool { return name == holder.Who })
 	for _, name := range append(waiters, holder.Who) {
-		s.workers[name].ended = true
-		s.tell(name, "quit")
-		if r := s.await(mark, "the end of "+name, is(name, "exited")); r.Detail != "exit status 0" {
-			s.fail("%s: %s", name, r.Detail)
+		d.ends(name)
+		_ = d.workers[name].Stdin.Close()
+		if r := d.await("the end of "+name, is(name, "exited")); r.Detail != "exit status 0" {
+			fail("%s: %s", name, r.Detail)
 		}
 	}
-	s.inspect("an empty queue", func(info holdfast.Info) bool { return !info.Held && len(info.Queue) == 0 })
+	d.inspect("an empty queue", func(info holdfast.Info) bool { return !info.Held && len(info.Queue) == 0 })
+}
+
+// queuesAgain waits until the former holder is the only one in the queue.
+func (d *demo) queuesAgain(former, holder report) {
+	d.inspect(former.Who+" queues again", func(info holdfast.Info) bool {
+		return info.Owner == holder.Who && len(info.Queue) == 1 && info.Queue[0].Owner == former.Who
+	})
+}
+
+// about fails if a report is about another token than that of a grant.
+func about(r, grant report) {
+	if r.Token != grant.Token {
+		fail("%s is about token %d, not %d", r.Event, r.Token, grant.Token)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,165 +14,111 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// worker is an event-driven program: one goroutine, one select. It always wants
-// the lock. Commands come on its standard input, whose end means that the demo
-// is gone.
-type worker struct {
-	client *zklock.Client
-
-	out sync.Mutex
-	enc *json.Encoder
-
-	granted  chan *holdfast.Lock
-	failed   chan error
-	lock     *holdfast.Lock // nil while it waits
-	writes   sync.WaitGroup
-	commands chan string
+// report is a line that a worker prints, or what the demo itself has to say.
+type report struct {
+	Who    string `json:"-"`
+	Time   time.Time
+	Event  string
+	Token  holdfast.Token
+	Detail string
 }
 
+// beWorker is an event-driven program: one goroutine, one select. It always wants the lock. It gets commands from its standard
+// input, whose end is the command to quit.
 func beWorker(name, server string, session time.Duration) error {
-	w := &worker{
-		enc:      json.NewEncoder(os.Stdout),
-		granted:  make(chan *holdfast.Lock, 1),
-		failed:   make(chan error, 1),
-		commands: make(chan string),
-	}
-	go w.listen()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	client, err := zklock.Dial(ctx, []string{server}, &zklock.Options{
-		Root:           root,
-		SessionTimeout: session,
-		Owner:          name,
-	})
+	ctx := context.Background()
+	client, err := zklock.Dial(ctx, []string{server}, &zklock.Options{Root: root, SessionTimeout: session, Owner: name})
 	if err != nil {
 		return err
 	}
-	w.client = client
-	events := client.Events()
-	w.say(time.Now(), "started", 0, "pid %d, session timeout %v", os.Getpid(), client.SessionTimeout())
+	say(time.Now(), "started", 0, "pid %d, session timeout %v", os.Getpid(), client.SessionTimeout())
+	commands := make(chan string)
+	go func() {
+		defer close(commands)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			commands <- lines.Text()
+		}
+	}()
+	granted, failed := make(chan *holdfast.Lock), make(chan error)
+	acquire := func() {
+		lock, err := client.Acquire(ctx, key)
+		if err != nil {
+			failed <- err
+			return
+		}
+		granted <- lock
+	}
+	go acquire()
+	lock, events := &holdfast.Lock{}, client.Events()
 	for {
 		select {
+		case lock = <-granted:
+			say(time.Now(), "granted", lock.Token(), "")
 		case e := <-events.Ready():
-			w.say(e.Time, "Ready", 0, "")
+			say(e.Time, "Ready", 0, "")
 		case e := <-events.Disconnected():
 			detail := ""
-			if w.lock != nil && w.lock.Err() == nil {
-				detail = fmt.Sprintf("the lock is valid for another %v", time.Until(w.lock.Deadline()).Round(time.Millisecond))
+			if lock.Err() == nil {
+				detail = fmt.Sprintf("the lock is valid for another %v", time.Until(lock.Deadline()).Round(time.Millisecond))
 			}
-			w.say(e.Time, "Disconnected", 0, "%s", detail)
+			say(e.Time, "Disconnected", 0, "%s", detail)
 		case e := <-events.TTLExpired():
-			w.say(e.Time, "TTLExpired", e.Token, "stops working and queues again")
-			w.again(ctx, e)
+			say(e.Time, "TTLExpired", e.Token, "stops working and queues again")
+			go acquire()
 		case e := <-events.Lost():
-			w.say(e.Time, "Lost", e.Token, "%v; stops working and queues again", causeOf(e.Err))
-			w.again(ctx, e)
-		case lock := <-w.granted:
-			w.lock = lock
-			w.say(time.Now(), "granted", lock.Token(), "")
-		case err := <-w.failed:
+			cause := e.Err
+			if lost := (*holdfast.LostError)(nil); errors.As(e.Err, &lost) {
+				cause = lost.Cause
+			}
+			say(e.Time, "Lost", e.Token, "%v; stops working and queues again", cause)
+			go acquire()
+		case err := <-failed:
 			return err
-		case command := <-w.commands:
-			over, err := w.obey(ctx, command)
-			if over || err != nil {
-				cancel()
-				w.writes.Wait()
+		case command, ok := <-commands:
+			if !ok {
+				ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				return client.Close(ctx)
+			}
+			if err := obey(command, lock); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// obey executes a line of input, and reports whether it was the last command.
-func (w *worker) obey(ctx context.Context, command string) (over bool, err error) {
-	verb, arg, _ := strings.Cut(command, " ")
-	if (verb == "ttl" || verb == "write") && w.lock == nil {
-		return false, fmt.Errorf("%s: has no lock", command)
-	}
-	switch verb {
-	case "compete":
-		w.acquire(ctx)
+// obey executes a command of a holder.
+func obey(command string, lock *holdfast.Lock) error {
+	switch command {
 	case "ttl":
-		d, err := time.ParseDuration(arg)
-		if err == nil {
-			err = w.lock.Extend(d)
-		}
-		if err != nil {
-			return false, err
-		}
-		w.say(time.Now(), "TTL set", w.lock.Token(), "%v from now", d)
+		say(time.Now(), "TTL set", lock.Token(), "%v from now", ttl)
+		return lock.Extend(ttl)
 	case "write":
-		d, err := time.ParseDuration(arg)
-		if err != nil {
-			return false, err
-		}
-		lock := w.lock
-		w.writes.Go(func() { w.write(lock, d) })
-	case "quit":
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		err := w.client.Close(ctx)
-		w.say(time.Now(), "closed", 0, "")
-		return true, err
-	default:
-		return false, fmt.Errorf("%q: unknown command", command)
+		return write(lock, 0)
+	case "write slowly":
+		go write(lock, slowly)
 	}
-	return false, nil
+	return nil
 }
 
-// acquire queues for the lock in the background.
-func (w *worker) acquire(ctx context.Context) {
-	go func() {
-		lock, err := w.client.Acquire(ctx, key)
-		switch {
-		case err == nil:
-			w.granted <- lock
-		case !errors.Is(err, holdfast.ErrClosed) && ctx.Err() == nil:
-			w.failed <- err
-		}
-	}()
-}
-
-// again is the reaction to the end of a lock.
-func (w *worker) again(ctx context.Context, e holdfast.Event) {
-	if w.lock != nil && w.lock.Token() == e.Token {
-		w.lock = nil
-	}
-	w.acquire(ctx)
-}
-
-// write checks the lock, and then writes slowly: fencing covers what happens in
-// between.
-func (w *worker) write(lock *holdfast.Lock, d time.Duration) {
+// write checks the lock, and then writes. Fencing covers the time in between.
+func write(lock *holdfast.Lock, d time.Duration) error {
 	if err := lock.Err(); err != nil {
-		w.say(time.Now(), "no write", lock.Token(), "%v", err)
-		return
+		return err
 	}
-	w.say(time.Now(), "writes", lock.Token(), "the lock is live; the write takes %v to arrive", d)
+	say(time.Now(), "writes", lock.Token(), "the lock is live; the write takes %v to arrive", d)
 	time.Sleep(d)
-	w.say(time.Now(), "write", lock.Token(), "")
+	say(time.Now(), "write", lock.Token(), "")
+	return nil
 }
 
-func (w *worker) say(at time.Time, event string, token holdfast.Token, format string, args ...any) {
-	w.out.Lock()
-	defer w.out.Unlock()
-	if err := w.enc.Encode(report{Time: at, Event: event, Token: token, Detail: fmt.Sprintf(format, args...)}); err != nil {
-		os.Exit(1)
-	}
-}
+var out sync.Mutex
 
-func (w *worker) listen() {
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		w.commands <- lines.Text()
+func say(at time.Time, event string, token holdfast.Token, format string, args ...any) {
+	out.Lock()
+	defer out.Unlock()
+	r := report{Time: at, Event: event, Token: token, Detail: fmt.Sprintf(format, args...)}
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+		os.Exit(1) // the demo is gone
 	}
-	os.Exit(1) // the demo is gone
-}
-
-func causeOf(err error) error {
-	var lost *holdfast.LostError
-	if errors.As(err, &lost) {
-		return lost.Cause
-	}
-	return err
 }

@@ -14,7 +14,7 @@ func NewDir(prefix string) (string, *os.File, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	lock, err := LockFile(filepath.Join(dir, "lock"))
+	lock, err := lockFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		os.RemoveAll(dir)
 		return "", nil, err
@@ -30,7 +30,7 @@ func sweepDirs(prefix string) {
 		if err != nil || time.Since(st.ModTime()) < time.Minute {
 			continue
 		}
-		if lock, err := LockFile(filepath.Join(dir, "lock")); err == nil {
+		if lock, err := lockFile(filepath.Join(dir, "lock")); err == nil {
 			os.RemoveAll(dir)
 			lock.Close()
 		}

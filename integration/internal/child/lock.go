@@ -6,18 +6,18 @@ import (
 	"syscall"
 )
 
-// ErrLocked: someone else holds the file's lock.
-var ErrLocked = errors.New("locked by another process or by another user in this one")
+// errLocked: someone else holds the file's lock.
+var errLocked = errors.New("locked by another process or by another user in this one")
 
-// LockFile creates and locks a file without waiting. Closing the file unlocks it, and so does the end of this process.
-func LockFile(path string) (*os.File, error) {
+// lockFile creates and locks a file without waiting. Closing the file unlocks it, and so does the end of this process.
+func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, ErrLocked
+		return nil, errLocked
 	}
 	// The previous owner may have removed the file after we opened it; then our lock is on a file that nobody else
 	// sees.
@@ -25,7 +25,7 @@ func LockFile(path string) (*os.File, error) {
 	named, err2 := os.Stat(path)
 	if err1 != nil || err2 != nil || !os.SameFile(held, named) {
 		f.Close()
-		return nil, ErrLocked
+		return nil, errLocked
 	}
 	return f, nil
 }

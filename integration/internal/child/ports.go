@@ -34,7 +34,7 @@ func LeasePort() (*PortLease, error) {
 	}
 	for range 200 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		f, err := LockFile(filepath.Join(dir, strconv.Itoa(port)))
+		f, err := lockFile(filepath.Join(dir, strconv.Itoa(port)))
 		if err != nil {
 			continue
 		}

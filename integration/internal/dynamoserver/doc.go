@@ -10,8 +10,8 @@
 // dynalite lacks, but it is slower.
 //
 // For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of
-// its own. A missing server is always a failure whose text says how to fix it; no test is skipped. A test asks the [Target]
-// which features the server has.
+// its own. A missing server is always a failure whose text says how to fix it; no test is skipped.
+// [Target.Transactions] tells what not every server has.
 //
 // What the package starts listens on loopback only, keeps all data in memory or in a container, and dies with the process
 // that started it, however that process ends (on Linux; elsewhere, and for containers, only on a normal exit).

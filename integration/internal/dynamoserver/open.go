@@ -27,7 +27,6 @@ type Target struct {
 	source   Source
 	endpoint string
 	access   access
-	features features
 	process  *child.Process // of our own; nil if there is none
 	tail     func() string
 	close    func()
@@ -45,31 +44,13 @@ func (t *Target) LogTail() string { return t.tail() }
 // Close stops the server if Open has started it. It may be called more than once. On the target of [Find] it does nothing.
 func (t *Target) Close() { t.close() }
 
-// At is the service behind a URL, such as a proxy in front of another target, that serves and accepts any credentials. At
-// sends no request, so the features are unknown.
+// At is the service behind a URL, such as a proxy in front of another target, that accepts any credentials. At sends no request.
 func At(endpoint string) *Target {
 	return &Target{source: Given, endpoint: endpoint, access: anyAccess, tail: func() string { return "" }, close: func() {}}
 }
 
-// Open finds or starts a server, and returns when it serves and its features are known. HOLDFAST_DYNAMODB restricts it to one
-// of "docker", "dynalite" and "moto".
+// Open finds or starts a server, and returns when it serves. HOLDFAST_DYNAMODB restricts it to one of "docker", "dynalite" and "moto".
 func Open(ctx context.Context) (*Target, error) {
-	t, err := open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if t.source == AWS {
-		t.features = allFeatures
-		return t, nil
-	}
-	if t.features, err = probe(ctx, t); err != nil {
-		t.close()
-		return nil, fmt.Errorf("dynamodb at %s (%s): %w", t.endpoint, t.source, err)
-	}
-	return t, nil
-}
-
-func open(ctx context.Context) (*Target, error) {
 	only := Source(os.Getenv("HOLDFAST_DYNAMODB"))
 	endpoint := os.Getenv("DYNAMODB_ENDPOINT")
 	switch {

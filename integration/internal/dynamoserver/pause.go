@@ -1,19 +1,15 @@
 package dynamoserver
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 )
-
-// ErrNoProcess: the server is not a process that Open has started.
-var ErrNoProcess = errors.New("not a process of our own")
 
 // Process reports whether Open has started the server as a process, which can be paused.
 func (t *Target) Process() bool { return t.process != nil }
 
 // Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the
-// process has stopped. If Process is false, it returns [ErrNoProcess].
+// process has stopped. It fails if Process is false.
 func (t *Target) Pause() error { return t.suspend(syscall.SIGSTOP, true) }
 
 // Resume continues a paused process. The process then serves the requests that arrived meanwhile, even if their clients have
@@ -22,7 +18,7 @@ func (t *Target) Resume() error { return t.suspend(syscall.SIGCONT, false) }
 
 func (t *Target) suspend(sig syscall.Signal, paused bool) error {
 	if t.process == nil {
-		return fmt.Errorf("dynamodb at %s (%s): %v: %w", t.endpoint, t.source, sig, ErrNoProcess)
+		return fmt.Errorf("dynamodb at %s (%s): %v: not a process of our own", t.endpoint, t.source, sig)
 	}
 	if err := t.process.Signal(sig); err != nil {
 		return fmt.Errorf("dynamodb at %s: %w", t.endpoint, err)

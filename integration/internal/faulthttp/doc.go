@@ -4,7 +4,7 @@
 // A [Transport] stands between an SDK and the service. It reads each request and each reply as a whole, so that a fault hits
 // exactly one operation, and each operation is either applied or not:
 //
-//	count -> cut? -> rules -> delay -> server -> delay -> cut? -> client
+//	cut? -> rules -> delay -> server -> delay -> cut? -> client
 //
 // # Faults and what they look like
 //
@@ -44,5 +44,5 @@
 //
 // A connection attempt during a black hole succeeds, because the kernel accepts it.
 //
-// SDKs retry some failed requests. Rules and counts treat each attempt as a request.
+// SDKs retry some failed requests. Rules treat each attempt as a request.
 package faulthttp

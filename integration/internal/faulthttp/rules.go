@@ -23,16 +23,6 @@ func All(op string, f Fault) Rule {
 	}
 }
 
-// Nth is a rule for the n-th request of the operation, from 1, since the start or the last ResetCounts.
-func Nth(op string, n int, f Fault) Rule {
-	return func(r Request) Fault {
-		if op == r.Op && n == r.N {
-			return f
-		}
-		return Pass
-	}
-}
-
 // First combines rules: the first that returns a fault decides.
 func First(rules ...Rule) Rule {
 	return func(r Request) Fault {

@@ -17,7 +17,6 @@ var ErrClosed = errors.New("faulthttp: transport is closed")
 // Request is what a [Rule] sees of a request.
 type Request struct {
 	Op   string // such as "UpdateItem"
-	N    int    // the number of this request among those of its operation, from 1, since the start or the last ResetCounts
 	Body []byte // JSON; not to be changed
 }
 
@@ -97,26 +96,11 @@ func (t *Transport) Heal() {
 	}
 }
 
-// Count is the number of requests of an operation, or of all with "", that the client has sent since the start or the last
-// ResetCounts. Every request counts, whatever its fate.
+// Count is the number of requests of an operation that the client has sent. Every request counts, whatever its fate.
 func (t *Transport) Count(op string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if op != "" {
-		return t.counts[op]
-	}
-	sum := 0
-	for _, n := range t.counts {
-		sum += n
-	}
-	return sum
-}
-
-// ResetCounts sets all counts to zero.
-func (t *Transport) ResetCounts() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.counts)
+	return t.counts[op]
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -155,7 +139,6 @@ func (t *Transport) begin(req *http.Request) (*exchange, error) {
 	}
 	t.wg.Add(1)
 	t.counts[e.seen.Op]++
-	e.seen.N = t.counts[e.seen.Op]
 	e.cable = t.cable
 	rule, held := t.rule, t.held
 	if !t.cut {

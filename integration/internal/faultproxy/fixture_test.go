@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -133,61 +131,9 @@ func heal(t *testing.T, p *Proxy) {
 	}
 }
 
-// fakeZK answers each request frame with a reply that carries an increasing zxid.
-type fakeZK struct {
-	mu   sync.Mutex
-	seen []string // paths of the requests that arrived
-}
-
-func (z *fakeZK) handle(c net.Conn) {
-	if _, err := readFrame(c); err != nil {
-		return
-	}
-	writeFrame(c, make([]byte, 36)) // ConnectResponse
-	for zxid := uint64(1); ; zxid++ {
-		req, err := readFrame(c)
-		if err != nil {
-			return
-		}
-		z.mu.Lock()
-		z.seen = append(z.seen, pathAt(req, 8))
-		z.mu.Unlock()
-		reply := binary.BigEndian.AppendUint64(slices.Clone(req[:4]), zxid)
-		writeFrame(c, append(reply, 0, 0, 0, 0))
-	}
-}
-
-// saw fails unless n requests for path have reached the server.
-func (z *fakeZK) saw(t *testing.T, path string, want int) {
-	t.Helper()
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	n := 0
-	for _, p := range z.seen {
-		if p == path {
-			n++
-		}
-	}
-	if n != want {
-		t.Errorf("the server saw %s %d times, want %d", path, n, want)
-	}
-}
-
-func readFrame(c net.Conn) ([]byte, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(c, size[:]); err != nil {
-		return nil, err
-	}
-	body := make([]byte, binary.BigEndian.Uint32(size[:]))
-	_, err := io.ReadFull(c, body)
-	return body, err
-}
-
 func framed(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
-
-func writeFrame(c net.Conn, body []byte) { _, _ = c.Write(framed(body)) }
 
 func appendString(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
@@ -203,49 +149,4 @@ func request(xid int32, op Op, path string) []byte {
 		b = append(b, 0, 0, 0, byte(OpCheck), 0, 0xff, 0xff, 0xff, 0xff)
 	}
 	return appendString(b, path)
-}
-
-// greeted opens a session.
-func greeted(t *testing.T, c client) client {
-	t.Helper()
-	writeFrame(c, make([]byte, 44)) // ConnectRequest
-	if body, err := readFrame(c); err != nil || len(body) != 36 {
-		t.Fatalf("connect response: %d bytes, %v", len(body), err)
-	}
-	return c
-}
-
-func (c client) request(xid int32, op Op, path string) {
-	c.t.Helper()
-	writeFrame(c, request(xid, op, path))
-}
-
-func (c client) reply(xid int32) {
-	c.t.Helper()
-	body, err := readFrame(c)
-	if err != nil {
-		c.t.Fatalf("reply %d: %v", xid, err)
-	}
-	if got := int32(binary.BigEndian.Uint32(body)); got != xid {
-		c.t.Fatalf("reply to %d, want to %d", got, xid)
-	}
-}
-
-func (c client) call(xid int32, op Op, path string) {
-	c.t.Helper()
-	c.request(xid, op, path)
-	c.reply(xid)
-}
-
-// acted waits for a rule to act, and checks on which frame.
-func acted(t *testing.T, hit <-chan Frame, kind Kind, xid int32) {
-	t.Helper()
-	select {
-	case f := <-hit:
-		if f.Kind != kind || f.Xid != xid {
-			t.Errorf("the rule acted on %v", f)
-		}
-	case <-time.After(patience):
-		t.Fatal("the rule did not act")
-	}
 }

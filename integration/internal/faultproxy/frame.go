@@ -9,35 +9,26 @@ import (
 // Op is a ZooKeeper operation code, as in org.apache.zookeeper.ZooDefs.OpCode.
 type Op int32
 
-// Operation codes. OpConnect and OpNotification are not sent: they stand for the
-// frames that open a session and for watch events.
+// Operation codes, not all. OpConnect and OpNotification are not sent: they stand
+// for the frames that open a session and for watch events.
 const (
 	OpNotification    Op = 0
 	OpCreate          Op = 1
 	OpDelete          Op = 2
-	OpExists          Op = 3
 	OpGetData         Op = 4
 	OpSetData         Op = 5
-	OpGetACL          Op = 6
-	OpSetACL          Op = 7
 	OpGetChildren     Op = 8
 	OpSync            Op = 9
 	OpPing            Op = 11
 	OpGetChildren2    Op = 12
 	OpCheck           Op = 13
 	OpMulti           Op = 14
-	OpCreate2         Op = 15
-	OpReconfig        Op = 16
-	OpCheckWatches    Op = 17
-	OpRemoveWatches   Op = 18
 	OpCreateContainer Op = 19
-	OpCreateTTL       Op = 21
 	OpMultiRead       Op = 22
 	OpSetAuth         Op = 100
 	OpSetWatches      Op = 101
 	OpSASL            Op = 102
 	OpSetWatches2     Op = 105
-	OpAddWatch        Op = 106
 	OpConnect         Op = -10
 	OpClose           Op = -11
 )
@@ -80,8 +71,7 @@ type Frame struct {
 	Xid  int32 // 0 for Connect
 	Op   Op    // of a reply: that of its request, 0 if that was not seen
 
-	Zxid int64 // only in replies, ping replies and watch events
-	Err  int32 // likewise; 0 is success
+	Err int32 // only in replies, ping replies and watch events; 0 is success
 
 	// Path of the node, if the request begins with one; for OpMulti and
 	// OpMultiRead the path of the first operation; for a reply that of its
@@ -98,8 +88,8 @@ type Frame struct {
 
 // String describes the frame briefly, for test logs.
 func (f Frame) String() string {
-	return fmt.Sprintf("#%d %v %v xid=%d op=%d path=%q zxid=%#x err=%d",
-		f.Conn, f.Dir, f.Kind, f.Xid, f.Op, f.Path, f.Zxid, f.Err)
+	return fmt.Sprintf("#%d %v %v xid=%d op=%d path=%q err=%d",
+		f.Conn, f.Dir, f.Kind, f.Xid, f.Op, f.Path, f.Err)
 }
 
 // parseFrame reads the header of a frame that is not a Connect. It returns false
@@ -119,7 +109,6 @@ func parseFrame(dir Direction, body []byte) (Frame, bool) {
 			return f, false
 		}
 		f.Xid = int32(binary.BigEndian.Uint32(body))
-		f.Zxid = int64(binary.BigEndian.Uint64(body[4:]))
 		f.Err = int32(binary.BigEndian.Uint32(body[12:]))
 		f.Kind = KindReply
 	}
@@ -139,14 +128,12 @@ func parseFrame(dir Direction, body []byte) (Frame, bool) {
 
 func requestPath(op Op, body []byte) string {
 	switch op {
-	case OpCreate, OpDelete, OpExists, OpGetData, OpSetData, OpGetACL, OpSetACL,
-		OpGetChildren, OpSync, OpGetChildren2, OpCheck, OpCreate2, OpCheckWatches,
-		OpRemoveWatches, OpCreateContainer, OpCreateTTL, OpAddWatch:
-		return pathAt(body, 0)
+	case OpPing, OpSetAuth, OpSetWatches, OpSetWatches2, OpSASL, OpConnect, OpClose:
+		return ""
 	case OpMulti, OpMultiRead:
 		return pathAt(body, 4+1+4) // after type, done and err of the first operation
 	}
-	return ""
+	return pathAt(body, 0)
 }
 
 // pathAt reads a length-prefixed string, or "" if there is none.

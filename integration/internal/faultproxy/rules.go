@@ -1,14 +1,10 @@
 package faultproxy
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"sync"
 )
-
-// AnyOp, as the operation of a rule, matches every frame of KindRequest.
-const AnyOp Op = math.MinInt32
 
 // rule waits for one request, and acts once: on that request or on its reply.
 type rule struct {
@@ -26,7 +22,7 @@ func (r *rule) wants(f Frame) bool {
 	if r.conn != 0 || f.Dir != ToServer || !strings.HasPrefix(f.Path, r.prefix) {
 		return false
 	}
-	return f.Op == r.op || r.op == AnyOp && f.Kind == KindRequest
+	return f.Op == r.op
 }
 
 func (r *rule) awaits(f Frame) bool {
@@ -83,8 +79,8 @@ func (p *Proxy) arm(r *rule) {
 // such request.
 //
 // This holds for all rules: each acts once; several may be armed, and the first
-// one armed that matches takes the request; OpPing, OpConnect and AnyOp work
-// with an empty pathPrefix; an armed rule ends when it acts, on Disarm, or when
+// one armed that matches takes the request; OpPing and OpConnect work with an
+// empty pathPrefix; an armed rule ends when it acts, on Disarm, or when
 // the proxy closes.
 func (p *Proxy) LoseReply(op Op, pathPrefix string) <-chan Frame {
 	return p.lose(op, pathPrefix, true)

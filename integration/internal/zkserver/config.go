@@ -3,8 +3,6 @@ package zkserver
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +17,6 @@ type Config struct {
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 	// ContainerCheckInterval is how often empty container nodes are reaped. Default: the server's own, one minute.
 	ContainerCheckInterval time.Duration
-	// SyncWrites makes the server force every transaction to disk, as in production. Off by default: a test outlives no
-	// power failure, and a killed process loses nothing that it wrote.
-	SyncWrites bool
 	// FullJIT trades the quick start for the speed of a server in production: for benchmarks.
 	FullJIT bool
 	// Heap is the largest Java heap, as in -Xmx. Default 256m.
@@ -81,8 +76,8 @@ func (c Config) settings(dataDir, host string, port int) map[string]string {
 	return m
 }
 
+// render is the text of zoo.cfg. It changes the map.
 func (c Config) render(settings map[string]string) string {
-	settings = maps.Clone(settings)
 	maps.Copy(settings, c.Settings)
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(settings)) {
@@ -94,15 +89,12 @@ func (c Config) render(settings map[string]string) string {
 // props are the Java system properties, in the -Dname=value form.
 func (c Config) props() []string {
 	m := map[string]string{
-		"zookeeper.forceSync":                     "no",
+		"zookeeper.forceSync":                     "no", // a test outlives no power failure, and a killed process loses nothing that it wrote
 		"java.net.preferIPv4Stack":                "true",
 		"zookeeper.jmx.log4j.disable":             "true",
 		"org.slf4j.simpleLogger.showDateTime":     "true",
 		"org.slf4j.simpleLogger.dateTimeFormat":   "HH:mm:ss.SSS",
 		"org.slf4j.simpleLogger.showShortLogName": "true",
-	}
-	if c.SyncWrites {
-		m["zookeeper.forceSync"] = "yes"
 	}
 	if c.FullJIT {
 		// A line for every session would be part of what is measured.
@@ -128,13 +120,4 @@ func (c Config) jvmFlags() []string {
 		flags = append(flags, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 	}
 	return append(flags, c.props()...)
-}
-
-func writeFiles(dir string, files map[string]string) error {
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }

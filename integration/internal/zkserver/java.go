@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled: Java or ZooKeeper's jars are missing on this machine. The text says what to do about it.
-var ErrNotInstalled = errors.New("no local ZooKeeper: run \"make setup\" (it installs Debian's libzookeeper-java and a " +
+// errNotInstalled: Java or ZooKeeper's jars are missing on this machine. The text says what to do about it.
+var errNotInstalled = errors.New("no local ZooKeeper: run \"make setup\" (it installs Debian's libzookeeper-java and a " +
 	"headless JDK when run as root), or set JAVA_HOME and ZOOKEEPER_HOME")
 
 // debianJars holds what Debian's libzookeeper-java installs. The manifest of zookeeper.jar names all its dependencies there,
@@ -26,7 +26,7 @@ func javaTool(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%w (%s is not in PATH)", ErrNotInstalled, name)
+		return "", fmt.Errorf("%w (%s is not in PATH)", errNotInstalled, name)
 	}
 	return path, nil
 }
@@ -36,14 +36,14 @@ func classpath() (string, error) {
 	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
 		jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-[0-9]*.jar"))
 		if err != nil || len(jars) == 0 {
-			return "", fmt.Errorf("%w (ZOOKEEPER_HOME=%s has no lib/zookeeper-*.jar)", ErrNotInstalled, home)
+			return "", fmt.Errorf("%w (ZOOKEEPER_HOME=%s has no lib/zookeeper-*.jar)", errNotInstalled, home)
 		}
 		return filepath.Join(home, "conf") + ":" + filepath.Join(home, "lib", "*"), nil
 	}
 	jar, log := filepath.Join(debianJars, "zookeeper.jar"), filepath.Join(debianJars, "slf4j-simple.jar")
 	for _, path := range []string{jar, log} {
 		if !isFile(path) {
-			return "", fmt.Errorf("%w (%s does not exist)", ErrNotInstalled, path)
+			return "", fmt.Errorf("%w (%s does not exist)", errNotInstalled, path)
 		}
 	}
 	var cp strings.Builder
@@ -52,15 +52,6 @@ func classpath() (string, error) {
 		cp.WriteString(":" + filepath.Join(debianJars, name))
 	}
 	return cp.String(), nil
-}
-
-// Installed returns nil when servers can be started as local processes, else an error that matches ErrNotInstalled.
-func Installed() error {
-	if _, err := javaTool("java"); err != nil {
-		return err
-	}
-	_, err := classpath()
-	return err
 }
 
 func isFile(path string) bool {

@@ -32,9 +32,6 @@ type Server struct {
 	lock   *os.File
 	ports  []*child.PortLease
 	args   []string
-	cfg    Config
-	// settings is the zoo.cfg, before cfg.Settings.
-	settings map[string]string
 	// control is the server's line protocol on its standard input and output, if it has one.
 	control *control
 
@@ -90,12 +87,12 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 	for name, value := range settings {
 		all[name] = strings.ReplaceAll(value, ownDir, s.dir)
 	}
-	s.cfg, s.settings = cfg, all
-	if err := s.Configure(nil); err != nil {
-		return nil, err
-	}
-	if err := writeFiles(s.dir, files); err != nil {
-		return nil, err
+	texts := map[string]string{"zoo.cfg": cfg.render(all)}
+	maps.Copy(texts, files)
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	class := "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 	if cfg.Controlled {
@@ -111,21 +108,6 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 }
 
 func loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
-
-// Configure changes lines of zoo.cfg, name to value; the server reads them when it starts the next time. They override the
-// earlier settings.
-func (s *Server) Configure(lines map[string]string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dir == "" {
-		return errors.New("zookeeper: server is closed")
-	}
-	all := maps.Clone(s.settings)
-	maps.Copy(all, s.cfg.Settings)
-	maps.Copy(all, lines)
-	s.settings, s.cfg.Settings = all, nil
-	return writeFiles(s.dir, map[string]string{"zoo.cfg": s.cfg.render(all)})
-}
 
 // Addr is the host:port for clients. It stays the same over restarts.
 func (s *Server) Addr() string { return s.addr }
