@@ -3,21 +3,12 @@
 //
 //	make score
 //	make score ONLY='Z5,E9.2' SECONDS_EACH=60 SEED=42
-//	go run ./integration/cmd/score -tests -cpu 0
 //
-// With -suite it repeats the conformance suite of the mutant's engine in virtual time instead of the simulation. With -tests it
-// also runs all tests that need no server: the library's own, and the scenes of package integration on the fake. A mutant that
-// none of them finds needs a test on real servers. Times are CPU times.
+// With -suite it repeats the conformance suite of the mutant's engine in virtual time instead of the simulation. Times are CPU times. The
+// simulation is random: each row is one sample.
 //
-// A mutant is found when TestSimulation of integration/cmd/chaos (or TestConformance) fails, or when no run of it ends any more.
-// The simulation is random: each row is one sample, and another seed may find the mutant sooner, later or not at all.
-//
-// The tool changes a copy of the repository, uncommitted files included. First it runs the unchanged code, which must pass.
-//
-// # Files
-//
-// mutants_*.go have what is removed; score_test.go checks that the code still has that. results.go reads and writes results.tsv,
-// simulate.go repeats the simulation or the suite, tests.go runs the library's tests, and copy.go copies the repository.
+// A mutant is a patch in mutants/. Its first lines name the hazard, the engine and the mutant. The tool applies patches with "git
+// apply" in a copy of the repository, uncommitted files included. The unchanged code must pass: run make sim first.
 package main
 
 import (
@@ -26,9 +17,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -39,152 +29,102 @@ import (
 
 // flags are the options of the command line.
 type flags struct {
-	only     []string // rows, or names that several rows have
-	engine   string
-	cpu      time.Duration
-	baseline time.Duration
-	seed     uint64
-	suite    bool
-	tests    bool
+	only, engine string
+	cpu          time.Duration
+	seed         uint64
+	suite        bool
 }
 
 func main() {
-	f, err := parse(os.Args[1:], os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		os.Exit(2)
-	}
+	var f flags
+	flag.StringVar(&f.only, "only", "", "the `hazards` to score, such as 'Z5,E9.2' (default: all)")
+	flag.StringVar(&f.engine, "engine", "", "the `engine` to score: "+strings.Join(engines, ", ")+" (default: all)")
+	flag.DurationVar(&f.cpu, "cpu", 5*time.Minute, "the CPU time of each mutant")
+	flag.Uint64Var(&f.seed, "seed", 1, "the `seed` of the first run of each")
+	flag.BoolVar(&f.suite, "suite", false, "run the conformance suite in place of the simulation")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := f.run(ctx, os.Stdout); err != nil {
+	if err := f.run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "\nscore: %v\n", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-// parse reads the command line, and prints its errors.
-func parse(args []string, w io.Writer) (*flags, error) {
-	f := &flags{}
-	set := flag.NewFlagSet("score", flag.ContinueOnError)
-	set.SetOutput(w)
-	set.Func("only", "the `hazards` to score, such as 'Z5,E9.2' (default: all)", func(text string) error {
-		for name := range strings.SplitSeq(text, ",") {
-			f.only = append(f.only, strings.TrimSpace(name))
-		}
-		return nil
-	})
-	set.StringVar(&f.engine, "engine", "", "the `engine` to score: "+strings.Join(simulated, ", ")+" (default: all)")
-	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "the CPU time that a mutant gets in the simulation or the suite; 0 leaves that out")
-	set.DurationVar(&f.baseline, "baseline", 4*time.Minute, "the CPU time that the unchanged code gets first, on each engine; 0 leaves that out")
-	set.Uint64Var(&f.seed, "seed", 1, "the `seed` of the first run of each")
-	set.BoolVar(&f.suite, "suite", false, "run the conformance suite in place of the simulation")
-	set.BoolVar(&f.tests, "tests", false, "run the library's tests that need no server, too")
-	if err := set.Parse(args); err != nil {
-		return nil, err
-	}
-	var err error
-	switch {
-	case set.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case f.cpu < 0 || f.baseline < 0:
-		err = fmt.Errorf("-cpu %v, -baseline %v: want not less than 0", f.cpu, f.baseline)
-	case f.cpu == 0 && !f.tests:
-		err = errors.New("-cpu 0 without -tests: there is nothing to do")
-	case f.engine != "" && !slices.Contains(simulated, f.engine):
-		err = fmt.Errorf("-engine %q: want one of %s", f.engine, strings.Join(simulated, ", "))
-	case len(f.chosen()) == 0:
-		err = fmt.Errorf("-only %q, -engine %q: there is no such mutant", strings.Join(f.only, ","), f.engine)
-	}
-	if err != nil {
-		fmt.Fprintf(w, "score: %v\n", err)
-		return nil, err
-	}
-	return f, nil
-}
-
 // chosen returns the mutants that are to be scored.
-func (f *flags) chosen() []mutant {
-	return slices.DeleteFunc(mutants(), func(m mutant) bool {
-		wanted := len(f.only) == 0 || slices.ContainsFunc(f.only, func(name string) bool { return isOf(m.Hazard, name) })
-		return !wanted || f.engine != "" && m.Engine != f.engine
+func (f *flags) chosen(all []mutant) []mutant {
+	return slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
+		row, _, _ := strings.Cut(m.hazard, ".")
+		wanted := f.only == "" || slices.ContainsFunc(strings.Split(f.only, ","), func(name string) bool {
+			name = strings.TrimSpace(name)
+			return name == m.hazard || name == row
+		})
+		return !wanted || f.engine != "" && m.engine != f.engine
 	})
 }
 
-// run scores the mutants, and prints a row of each as soon as it is known.
-func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
+// run scores the mutants, and prints and stores each result as soon as it is known: a run of all mutants takes hours.
+func (f *flags) run(ctx context.Context) (err error) {
+	top, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return fmt.Errorf("git rev-parse: %w", err)
+	}
+	from := strings.TrimSpace(string(top))
+	all, err := mutants(filepath.Join(from, mutantsDir))
+	if err != nil {
+		return err
+	}
+	chosen := f.chosen(all)
+	if len(chosen) == 0 {
+		return fmt.Errorf("-only %q, -engine %q: there is no such mutant", f.only, f.engine)
+	}
 	dir, err := os.MkdirTemp("", "holdfast-score-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c := &copied{dir: filepath.Join(dir, "repository"), scratch: filepath.Join(dir, "scratch"), seed: f.seed}
-	if err := c.make(ctx); err != nil {
-		return fmt.Errorf("copy the repository: %w", err)
+	copying := exec.CommandContext(ctx, "sh", "-c",
+		`git ls-files --cached --others --exclude-standard -z | tar --null --ignore-failed-read -T - -c | tar -x -C "$0"`, dir)
+	copying.Dir = from
+	if out, err := copying.CombinedOutput(); err != nil {
+		return fmt.Errorf("copy the repository: %w\n%s", err, out)
 	}
-	if err := f.unchanged(ctx, w, c); err != nil {
-		return err
-	}
-	all, found, unfound := f.chosen(), 0, 0
+	found := 0
 	var failed []error
-	for _, m := range all {
-		r, err := c.score(ctx, &m, f)
+	for _, m := range chosen {
+		r, err := f.score(ctx, dir, m)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err == nil {
-			err = f.note(filepath.Join(c.from, resultsFile), &m, r)
+			err = f.note(filepath.Join(from, resultsFile), m, r)
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s (%s): %w", m.Hazard, m.Name, err))
+			failed = append(failed, fmt.Errorf("%s (%s): %w", m.hazard, m.name, err))
 			continue
 		}
 		if r.sign != "" {
 			found++
 		}
-		if r.sign == "" && r.test == "" {
-			unfound++
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f s\t%s\t%s\n", m.Hazard, m.Name, m.Engine, r.used.Seconds(),
-			cmp.Or(r.sign, "not found"), r.test)
+		fmt.Printf("%s\t%s\t%s\t%.1f s\t%s\n", m.hazard, m.name, m.engine, r.used.Seconds(), cmp.Or(r.sign, "not found"))
 	}
-	fmt.Fprintf(w, "\nFound by the %s: %d of %d, by nothing: %d.\n", runOf(f.suite, "").kind, found, len(all), unfound)
+	fmt.Printf("\nFound: %d of %d.\n", found, len(chosen))
 	return errors.Join(failed...)
 }
 
-// unchanged tries the present code, which must not fail.
-func (f *flags) unchanged(ctx context.Context, w io.Writer, c *copied) error {
-	if f.tests {
-		failed, out, err := c.test(ctx)
-		switch {
-		case err != nil:
-			return err
-		case failed != "":
-			return fmt.Errorf("%s fails with the present code, so this would say nothing:\n%s", failed, out)
+// score applies a mutant, repeats the simulation or the suite on it, and takes it back.
+func (f *flags) score(ctx context.Context, dir string, m mutant) (r result, err error) {
+	if err := m.apply(dir); err != nil {
+		return result{}, err
+	}
+	defer func() { err = errors.Join(err, m.apply(dir, "--reverse")) }()
+	run := testRun{folder: "integration/cmd/chaos", test: "TestSimulation", engine: m.engine, silence: longestRun}
+	if f.suite {
+		run = testRun{folder: "internal/recordlock", test: "TestConformance", silence: longestCase}
+		if m.engine == "zookeeper" {
+			run.folder = "zklock"
 		}
-		fmt.Fprintf(w, "The tests pass with the present code.\n")
 	}
-	if f.cpu == 0 || f.baseline == 0 {
-		return nil
-	}
-	runs := map[string]testRun{} // by engine, or one for all engines that share a package
-	for _, m := range f.chosen() {
-		run := runOf(f.suite, m.Engine)
-		runs[run.name()] = run
-	}
-	for _, name := range slices.Sorted(maps.Keys(runs)) {
-		r, err := c.until(ctx, runs[name], f.baseline)
-		switch {
-		case err != nil:
-			return err
-		case r.sign != "":
-			return fmt.Errorf("%s: the present code fails after %.1f s, so this would say nothing: %s\n%s",
-				name, r.used.Seconds(), r.sign, r.tail)
-		}
-		fmt.Fprintf(w, "%s: nothing is found in the present code within %.0f s.\n", name, r.used.Seconds())
-	}
-	fmt.Fprintln(w)
-	return nil
+	return run.until(ctx, dir, f.seed, f.cpu)
 }

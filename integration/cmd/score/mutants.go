@@ -1,95 +1,108 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// Engines of the simulation.
+// Files, from the top of the repository. resultsFile has a row for each mutant: hazard, name, class (safety or liveness), CPU seconds until
+// the simulation and the suite failed (">40" if 40 seconds found nothing, "" if it was not run), and a test that finds it.
 const (
-	zooKeeper    = "zookeeper"
-	dynamoDB     = "dynamodb"
-	dynamoTTL    = "ttl"    // DynamoDB with Time to Live
-	dynamoClosed = "closed" // DynamoDB with locks that do not expire
+	mutantsDir  = "integration/cmd/score/mutants"
+	resultsFile = "integration/cmd/score/results.tsv"
 )
 
-var simulated = []string{zooKeeper, dynamoDB, dynamoTTL, dynamoClosed}
+// engines are the simulated engines.
+var engines = []string{"zookeeper", "dynamodb", "ttl", "closed"}
 
-// A mutant is the library without one of its cures, so that a hazard is real.
+// A mutant is the library without one prevention, so that a hazard is real.
 type mutant struct {
-	// Hazard names one fault of a class in docs/design/hazards.md: "Z1", or "Z1.2", which the row names as Z1.
-	Hazard string
-	// Name says what is different.
-	Name string
-	// Engine is the one in whose simulation the hazard is.
-	Engine string
-	change
-	// And are further changes, for a cure that is in several places, or that another one would make up for.
-	And []change
+	file                 string // of the patch
+	hazard, engine, name string // the hazard is a class in hazards.md, or one fault of it: "Z1.2" is in row Z1
 }
 
-// A change replaces a piece of a file, which must be there once.
-type change struct{ File, Old, New string }
-
-// mutants returns all of them, in the order of the hazards.
-func mutants() []mutant {
-	all := slices.Concat(zooKeeperMutants, zooKeeperMutantsFrom30, dynamoDBMutants, sharingMutants, contractMutants)
-	slices.SortStableFunc(all, func(a, b mutant) int { return compare(a.Hazard, b.Hazard) })
-	return all
-}
-
-// compare is the order of two hazards.
-func compare(a, b string) int {
-	section := func(hazard string) int { return strings.Index("ZVIDRCES", hazard[:1]) }
-	return cmp.Or(cmp.Compare(section(a), section(b)), cmp.Compare(numberOf(a), numberOf(b)))
-}
-
-// numberOf orders the hazards of one letter.
-func numberOf(hazard string) int {
-	var n, part int
-	_, _ = fmt.Sscanf(hazard[1:], "%d.%d", &n, &part) // of "Z1", only the first
-	return 100*n + part
-}
-
-// isOf reports whether a hazard has that name, or a part of it.
-func isOf(hazard, name string) bool {
-	row, _, _ := strings.Cut(hazard, ".")
-	return hazard == name || row == name
-}
-
-// changes are all changes of a mutant.
-func (m *mutant) changes() []change { return append([]change{m.change}, m.And...) }
-
-// apply changes the files in a copy of the repository, and returns what undoes that.
-func (m *mutant) apply(dir string) (undo func() error, err error) {
-	before := map[string][]byte{}
-	undo = func() error {
-		for name, text := range before {
-			if err := os.WriteFile(name, text, 0o644); err != nil {
-				return err
-			}
-		}
-		return nil
+// mutants reads the first lines of all patches.
+func mutants(dir string) (all []mutant, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return nil, err
 	}
-	for _, c := range m.changes() {
-		name := filepath.Join(dir, filepath.FromSlash(c.File))
-		text, err := os.ReadFile(name)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
-			return undo, err
+			return nil, err
 		}
-		if n := strings.Count(string(text), c.Old); n != 1 {
-			return undo, fmt.Errorf("%s: %q is there %d times, want once", c.File, c.Old, n)
+		lines := strings.SplitN(string(text), "\n", 4)
+		m := mutant{file: file}
+		for i, field := range []*string{&m.hazard, &m.engine, &m.name} {
+			prefix := []string{"Hazard: ", "Engine: ", "Mutant: "}[i]
+			if !strings.HasPrefix(lines[i], prefix) {
+				return nil, fmt.Errorf("%s:%d: want %q", file, i+1, prefix)
+			}
+			*field = strings.TrimPrefix(lines[i], prefix)
 		}
-		if before[name] == nil {
-			before[name] = text
-		}
-		if err := os.WriteFile(name, []byte(strings.Replace(string(text), c.Old, c.New, 1)), 0o644); err != nil {
-			return undo, err
-		}
+		all = append(all, m)
 	}
-	return undo, nil
+	return all, nil
+}
+
+// apply applies the patch in a folder that is in no repository.
+func (m mutant) apply(dir string, flags ...string) error {
+	cmd := exec.Command("git", append([]string{"apply", "--whitespace=nowarn", m.file}, flags...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git apply: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// readResults reads the rows of the results, without the names of the columns.
+func readResults(name string) (rows [][]string, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		row := strings.Split(line, "\t")
+		if len(row) != 6 {
+			return nil, fmt.Errorf("%s:%d: %d fields, want 6", name, i+1, len(row))
+		}
+		rows = append(rows, row)
+	}
+	return rows[1:], nil
+}
+
+// note stores the result of a mutant in the file.
+func (f *flags) note(name string, m mutant, r result) error {
+	rows, err := readResults(name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(rows, func(row []string) bool { return row[0] == m.hazard && row[1] == m.name })
+	if i < 0 {
+		return fmt.Errorf("%s has no row for it", name)
+	}
+	after := fmt.Sprintf("%.1f", r.used.Seconds())
+	if r.sign == "" {
+		after = fmt.Sprintf(">%.0f", r.used.Seconds())
+	}
+	if f.suite {
+		rows[i][4] = after
+		if r.sign != "" {
+			rows[i][5] = r.sign
+		}
+	} else {
+		rows[i][3] = after
+	}
+	var text strings.Builder
+	text.WriteString("hazard\tmutant\tclass\tsimulation\tsuite\ttest\n")
+	for _, row := range rows {
+		text.WriteString(strings.Join(row, "\t") + "\n")
+	}
+	return os.WriteFile(name, []byte(text.String()), 0o644)
 }

@@ -1,22 +1,28 @@
 package main
 
 import (
-	"maps"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // root is the directory of the repository.
 const root = "../../.."
 
-// hazards.md names the hazard of each mutant, and results.tsv has a row for each mutant and no other.
-func TestMutantsHaveResults(t *testing.T) {
+// TestMutants_HaveResults: hazards.md names the hazard of each mutant, and results.tsv has a row for each mutant and no other.
+func TestMutants_HaveResults(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "design", "hazards.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -25,171 +31,159 @@ func TestMutantsHaveResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all, err := mutants("mutants")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var want, got []string
-	for _, m := range mutants() {
-		want = append(want, m.Hazard+" "+m.Name)
-		hazard, _, _ := strings.Cut(m.Hazard, ".")
+	for _, m := range all {
+		want = append(want, m.hazard+" "+m.name)
+		hazard, _, _ := strings.Cut(m.hazard, ".")
 		if !regexp.MustCompile(`[ >]` + hazard + `[ ]`).Match(text) {
-			t.Errorf("hazards.md does not name %s (%s)", hazard, m.Name)
+			t.Errorf("hazards.md does not name %s (%s)", hazard, m.name)
+		}
+		if !slices.Contains(engines, m.engine) {
+			t.Errorf("%s (%s): there is no engine %q", m.hazard, m.name, m.engine)
 		}
 	}
-	for _, r := range rows {
-		got = append(got, r.hazard+" "+r.mutant)
-		if r.class != "safety" && r.class != "liveness" {
-			t.Errorf("results.tsv: %s (%s): class %q, want safety or liveness", r.hazard, r.mutant, r.class)
+	for _, row := range rows {
+		got = append(got, row[0]+" "+row[1])
+		if row[2] != "safety" && row[2] != "liveness" {
+			t.Errorf("results.tsv: %s (%s): class %q, want safety or liveness", row[0], row[1], row[2])
 		}
 	}
-	for _, name := range want {
-		if !slices.Contains(got, name) {
-			t.Errorf("results.tsv has no row for %s", name)
-		}
-	}
-	for _, name := range got {
-		if !slices.Contains(want, name) {
-			t.Errorf("results.tsv has a row for %s, which is no mutant", name)
-		}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		t.Errorf("the rows of results.tsv are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// The code has each cure that is to be taken out, it is certain which place is meant, and what is left compiles.
-func TestMutantsApply(t *testing.T) {
+// patched matches the files that a patch changes.
+var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
+
+// TestMutants_ApplyAndCompile: each patch applies to the present code, and the changed packages compile.
+func TestMutants_ApplyAndCompile(t *testing.T) {
+	all, err := mutants("mutants")
+	if err != nil {
+		t.Fatal(err)
+	}
 	compiles := newCompiler(t)
-	names := map[string]bool{}
-	for _, m := range mutants() {
-		if names[m.Hazard+m.Name] {
-			t.Errorf("%s: there are two mutants of the name %q", m.Hazard, m.Name)
-		}
-		names[m.Hazard+m.Name] = true
-		if !slices.Contains(simulated, m.Engine) {
-			t.Errorf("%s (%s): there is no engine %q", m.Hazard, m.Name, m.Engine)
-		}
+	for _, m := range all {
 		dir := t.TempDir()
-		before := map[string]string{}
-		for _, c := range m.changes() {
-			if c.Old == c.New {
-				t.Errorf("%s (%s): %s stays what it is", m.Hazard, m.Name, c.File)
-			}
-			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(c.File)))
+		text, err := os.ReadFile(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changed []string
+		for _, match := range patched.FindAllStringSubmatch(string(text), -1) {
+			changed = append(changed, match[1])
+			code, err := os.ReadFile(filepath.Join(root, match[1]))
 			if err != nil {
 				t.Fatal(err)
 			}
-			before[c.File] = string(text)
-			name := filepath.Join(dir, filepath.FromSlash(c.File))
+			name := filepath.Join(dir, match[1])
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(name, text, 0o644); err != nil {
+			if err := os.WriteFile(name, code, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		undo, err := m.apply(dir)
-		if err != nil {
-			t.Errorf("%s (%s): %v", m.Hazard, m.Name, err)
-		} else if err := compiles.check(dir, slices.Sorted(maps.Keys(before))); err != nil {
-			t.Errorf("%s (%s): %v", m.Hazard, m.Name, err)
-		}
-		if err := undo(); err != nil {
+		if m.file, err = filepath.Abs(m.file); err != nil {
 			t.Fatal(err)
 		}
-		for file, want := range before {
-			if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file))); err != nil || string(text) != want {
-				t.Errorf("%s (%s): %s is not what it was: %v", m.Hazard, m.Name, file, err)
+		if err = m.apply(dir); err == nil {
+			err = compiles.check(dir, changed)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", filepath.Base(m.file), err)
+		}
+	}
+}
+
+// compiler checks the types of packages of the library of which some files are replaced.
+type compiler struct {
+	files   *token.FileSet
+	parsed  map[string]*ast.File
+	imports types.Importer
+}
+
+func newCompiler(t *testing.T) *compiler {
+	t.Helper()
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
+		".", "./zklock/...", "./dynamolock/...", "./memlock/...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exports := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		name, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		exports[name] = file
+	}
+	c := &compiler{files: token.NewFileSet(), parsed: make(map[string]*ast.File)}
+	c.imports = importer.ForCompiler(c.files, "gc", func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })
+	return c
+}
+
+// check fails if a package does not compile with the files that a folder has instead of the library's.
+func (c *compiler) check(dir string, replaced []string) error {
+	packages := make(map[string][]*ast.File)
+	for _, name := range replaced {
+		packages[path.Dir(name)] = nil
+	}
+	for pkg := range packages {
+		all, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
+		if err != nil {
+			return err
+		}
+		for _, name := range all {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
 			}
+			f, err := c.parse(name)
+			if relative := path.Join(pkg, filepath.Base(name)); slices.Contains(replaced, relative) {
+				f, err = parser.ParseFile(c.files, filepath.Join(dir, relative), nil, parser.SkipObjectResolution)
+			}
+			if err != nil {
+				return err
+			}
+			packages[pkg] = append(packages[pkg], f)
+		}
+		config := types.Config{Importer: c.imports, GoVersion: "go1.25"}
+		if _, err := config.Check(pkg, c.files, packages[pkg], nil); err != nil {
+			return fmt.Errorf("it does not compile: %w", err)
 		}
 	}
+	return nil
 }
 
-// The first sign of a failure is found in what a simulation prints.
+// parse parses a file of the library, once.
+func (c *compiler) parse(name string) (f *ast.File, err error) {
+	if f = c.parsed[name]; f == nil {
+		f, err = parser.ParseFile(c.files, name, nil, parser.SkipObjectResolution)
+		c.parsed[name] = f
+	}
+	return f, err
+}
+
+// TestSign: the first sign of a failure is found in the output of a simulation or the suite.
 func TestSign(t *testing.T) {
-	for _, c := range []struct{ line, want string }{
-		{"=== RUN   TestSimulation", ""},
-		{"    simulation_test.go:110: so far: 3 runs", ""},
-		{"    simulation_test.go:115: seed 5: zookeeper, seed 5: 2 findings, first: exclusion: key \"k\": two hold it", "exclusion"},
-		{"        VIOLATION  exclusion: key \"k\": two hold it", "exclusion"},
-		{"PROBLEM    left behind: /a/b", "left behind: /a/b"},
-		{"panic: deadlock: all goroutines in bubble are blocked", "deadlock: all goroutines in bubble are blocked"},
-		{"fatal error: all goroutines are asleep - deadlock!", "all goroutines are asleep - deadlock!"},
-		{"    simulation_test.go:115: seed 5: start dynamodb: no room", "start dynamodb: no room"},
-		{"--- FAIL: TestSimulation (0.00s)", "FAIL"},
-		{"        --- FAIL: TestConformance/kazoo/alone/G7_Order (0.00s)", "kazoo/alone/G7_Order"},
+	for line, want := range map[string]string{
+		"=== RUN   TestSimulation":                   "",
+		"    simulation_test.go:110: so far: 3 runs": "",
+		"    simulation_test.go:115: seed 5: zookeeper, seed 5: 2 findings, first: exclusion: key \"k\": two hold it": "exclusion",
+		"        VIOLATION  exclusion: key \"k\": two hold it":                                                        "exclusion",
+		"PROBLEM    left behind: /a/b":                                   "left behind: /a/b",
+		"panic: deadlock: all goroutines in bubble are blocked":          "deadlock: all goroutines in bubble are blocked",
+		"    simulation_test.go:115: seed 5: start dynamodb: no room":    "start dynamodb: no room",
+		"--- FAIL: TestSimulation (0.00s)":                               "FAIL",
+		"        --- FAIL: TestConformance/kazoo/alone/G7_Order (0.00s)": "kazoo/alone/G7_Order",
 	} {
-		if got := sign(c.line); got != c.want {
-			t.Errorf("%q: %q, want %q", c.line, got, c.want)
-		}
-	}
-}
-
-// A list of hazards has rows, or all rows of a name.
-func TestChosen(t *testing.T) {
-	for _, c := range []struct {
-		only string
-		want []string
-	}{
-		{"Z1", []string{"Z1", "Z1.2", "Z1.2", "Z1.3"}},
-		{"Z10.2, E9", []string{"Z10.2", "E9", "E9.2"}},
-	} {
-		f, err := parse([]string{"-only", c.only}, os.Stderr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, m := range f.chosen() {
-			got = append(got, m.Hazard)
-		}
-		if strings.Join(got, " ") != strings.Join(c.want, " ") {
-			t.Errorf("%q: %v, want %v", c.only, got, c.want)
-		}
-	}
-	if f, err := parse([]string{"-only", "Z999"}, &strings.Builder{}); err == nil {
-		t.Errorf("Z999: %d mutants, want an error", len(f.chosen()))
-	}
-}
-
-// A simulation that prints nothing for long is in a run that does not end; one that prints goes on until it has used its time.
-func TestSilence(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		every time.Duration // it prints
-		most  time.Duration
-		want  result
-	}{
-		{"silent", time.Hour, time.Hour, result{sign: "no run ends any more"}},
-		{"told", longestRun / 2, 0, result{enough: true}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				lines, over := make(chan string), make(chan struct{})
-				go func() {
-					for {
-						select {
-						case <-time.After(c.every):
-							lines <- "so far"
-						case <-over:
-							return
-						}
-					}
-				}()
-				got := watch(os.Getpid(), time.Now(), c.most, longestRun, lines)
-				close(over)
-				if got.sign != c.want.sign || got.enough != c.want.enough {
-					t.Errorf("%+v, want %+v", got, c.want)
-				}
-			})
-		})
-	}
-}
-
-// A test that fails is found in what Go prints, also one that panics or hangs.
-func TestFailedTest(t *testing.T) {
-	for _, c := range []struct{ out, test, other string }{
-		{"ok  \tx\t0.1s\n--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.1s)\nFAIL\n", "TestA", ""},
-		{"--- FAIL: TestB (0.00s)\npanic: deadlock [recovered]\n", "TestB", ""},
-		{"panic: test timed out after 3m0s\n\trunning tests:\n\t\tTestC/d (2m59s)\n", "TestC", ""},
-		{"fatal error: concurrent map writes\n", "", "concurrent map writes"},
-	} {
-		found := failedTest.FindStringSubmatch(c.out)
-		if found == nil || found[1] != c.test || found[2] != c.other {
-			t.Errorf("%q: %q, want %q and %q", c.out, found, c.test, c.other)
+		if got := sign(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
 }
