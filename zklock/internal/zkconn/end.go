@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -15,7 +17,9 @@ const sendTime = 100 * time.Millisecond
 // EndSession ends the present session, and returns nil if a server confirms that. The link begins no further session.
 // Only the first call has an effect.
 //
-// The link asks for the end on the present connection. If the reply is lost, the link resumes the session and asks again, until ctx ends.
+// The link asks for the end on the present connection, once the server has replied to a write: a leader that has lost its followers would
+// take the request, and say on the next connection that the session is over. If the reply is lost, the link resumes the session and
+// asks again, until ctx ends.
 func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
 	s, again := l.session, l.ending
@@ -30,7 +34,14 @@ func (l *Link) EndSession(ctx context.Context) error {
 	defer l.noMore()
 	var err error
 	for down := error(nil); down == nil; _, down = l.ready(ctx, nil) {
-		if w := l.Wire(); w != nil {
+		w := l.Wire()
+		if w == nil {
+			continue
+		}
+		limit := time.AfterFunc(l.Times().Answer, func() { _ = w.Close() })
+		err = l.Check(ctx, "/")
+		limit.Stop()
+		if !UnknownOutcome(err) && !errors.Is(err, zk.ErrNoServer) { // a server that is too busy for a write still ends sessions
 			err = l.endOn(ctx, w)
 		}
 	}
