@@ -70,6 +70,7 @@ type simulation struct {
 	log     strings.Builder
 	wrong   []error            // that the engine shows, and no history
 	granted map[string][]grant // by process
+	closing map[string]bool    // the processes that have closed their clients
 }
 
 // grant is one that the engine may still have.
@@ -78,7 +79,7 @@ type grant struct {
 	token uint64
 }
 
-func newSimulation() *simulation { return &simulation{granted: map[string][]grant{}} }
+func newSimulation() *simulation { return &simulation{granted: map[string][]grant{}, closing: map[string]bool{}} }
 
 func (s *simulation) world(c settings) world {
 	return world{
@@ -119,20 +120,20 @@ func (s *simulation) say(format string, args ...any) {
 
 // confirm compares the record of a confirmed release, or end of a client, with the grants of the engine.
 func (s *simulation) confirm(rec history.Record) {
-	if rec.What != history.Return || rec.Outcome != history.OK {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if rec.Call == history.Close {
+		s.closing[rec.Process] = true
+	}
+	if rec.What != history.Return || rec.Outcome != history.OK || s.closing[rec.Process] && !s.stage.settled() {
+		return
+	}
 	given := []grant{{rec.Key, rec.Token}}
 	switch rec.Call {
 	case history.Acquire, history.Try:
 		s.granted[rec.Process] = append(s.granted[rec.Process], given...)
 		return
 	case history.Close:
-		if !s.stage.settled() {
-			return
-		}
 		given = s.granted[rec.Process]
 	case history.Release, history.Resign:
 	default:
