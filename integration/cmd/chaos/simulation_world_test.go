@@ -79,7 +79,9 @@ type grant struct {
 	token uint64
 }
 
-func newSimulation() *simulation { return &simulation{granted: map[string][]grant{}, closing: map[string]bool{}} }
+func newSimulation() *simulation {
+	return &simulation{granted: map[string][]grant{}, closing: map[string]bool{}}
+}
 
 func (s *simulation) world(c settings) world {
 	return world{
