@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,9 +15,8 @@ import (
 
 // simulatedLink is the network of the processes in one slot.
 type simulatedLink struct {
-	n     int
-	link  *zkfake.Link
-	wires []*simulatedWire
+	zooKeeperSlot
+	link *zkfake.Link
 
 	connections, requests meter
 }
@@ -33,7 +30,7 @@ const (
 
 func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
 	l := &simulatedLink{
-		n: n, link: link,
+		zooKeeperSlot: zooKeeperSlot{n: n}, link: link,
 		connections: meter{what: "connections", lease: zooKeeperLease, most: mostConnections},
 		requests:    meter{what: "requests", lease: zooKeeperLease, most: mostRequests},
 	}
@@ -47,17 +44,6 @@ func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
 type simulatedWire struct {
 	troubles[linkTrouble]
 	wire *zkfake.Wire
-}
-
-// linkTrouble is the effect of a fault on a wire.
-type linkTrouble struct {
-	toServer, toClient bool // held
-	silent             bool
-	refused            bool             // and connections end
-	throttles          func(int32) bool // see zkfake.Wire.Throttle; nil: none
-	dismissed          bool             // connections end behind the greeting
-	eventless          bool             // see zkfake.Wire.LoseEvents
-	loses              bool             // connections end with the trouble: held frames are lost
 }
 
 func newSimulatedWire(wire *zkfake.Wire) *simulatedWire {
@@ -95,74 +81,18 @@ func (w *simulatedWire) set(troubles []*linkTrouble, begun *linkTrouble) error {
 	return nil
 }
 
-// strike begins a fault of the network of a slot.
-func (l *simulatedLink) strike(f nemesis.Fault) (string, func(context.Context) error, error) {
-	target := fmt.Sprintf("client %d", l.n)
-	wires := l.wires
-	if f.Pick%2 == 0 || f.Kind == nemesis.HalfOpen { // see zooKeeperSlot.strike
-		wires = l.inUse(f.Server)
-		target += fmt.Sprintf(", the wire to server %d", slices.Index(l.wires, wires[0]))
-	}
-	var t linkTrouble
-	switch f.Kind {
-	case nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest:
-		op, wire := ops[f.Pick/2%uint32(len(ops))], l.inUse(f.Server)[0].wire
-		switch f.Kind {
-		case nemesis.LostReply:
-			wire.LoseReply(int32(op.op))
-		case nemesis.LostRequest:
-			wire.LoseRequest(int32(op.op))
-		default:
-			wire.Late(int32(op.op), zooKeeperLease/20*time.Duration(1+f.Pick%25))
-		}
-		return fmt.Sprintf("client %d, the next %s", l.n, op.name), func(context.Context) error { wire.Disarm(); return nil }, nil
-	case nemesis.Cut:
-		t = linkTrouble{refused: true}
-	case nemesis.BlackHole:
-		t = linkTrouble{toServer: true, toClient: true, loses: true}
-	case nemesis.OneWayIn:
-		t = linkTrouble{toClient: true, loses: true}
-	case nemesis.OneWayOut:
-		t = linkTrouble{toServer: true, loses: true}
-	case nemesis.Stall:
-		t = linkTrouble{toServer: true, toClient: true}
-	case nemesis.HalfOpen:
-		t = linkTrouble{silent: true, loses: true}
-	case nemesis.HungUpOn:
-		t = linkTrouble{dismissed: true}
-	case nemesis.EventsLost:
-		t = linkTrouble{eventless: true, loses: true} // or no watch would ever report the lost events
-	case nemesis.Throttled:
-		t = linkTrouble{throttles: throttling(f.Pick / 2)}
+func (w *simulatedWire) used() bool { return w.wire.Used() }
+
+func (w *simulatedWire) lose(fault nemesis.Kind, op faultproxy.Op, pick uint32) (disarm func()) {
+	switch fault {
+	case nemesis.LostReply:
+		w.wire.LoseReply(int32(op))
+	case nemesis.LostRequest:
+		w.wire.LoseRequest(int32(op))
 	default:
-		return "", nil, fmt.Errorf("%s: not known here", f.Kind)
+		w.wire.Late(int32(op), zooKeeperLease/20*time.Duration(1+pick%25))
 	}
-	return target, afflict(wires, t), nil
-}
-
-// throttling refuses all requests, or all but each third, or those alone that set watches again on a new connection.
-func throttling(pick uint32) func(kind int32) bool {
-	n := 0
-	switch pick % 3 {
-	case 0:
-		return func(int32) bool { return true }
-	case 1:
-		return func(int32) bool { // under the ensemble's mutex
-			n++
-			return n%3 != 0
-		}
-	}
-	return func(kind int32) bool { return kind == int32(faultproxy.OpSetWatches) }
-}
-
-// inUse is the wire that carries a session, or else the wire to the given member.
-func (l *simulatedLink) inUse(otherwise int) []*simulatedWire {
-	for i, w := range l.wires {
-		if w.wire.Used() {
-			return l.wires[i : i+1]
-		}
-	}
-	return l.wires[otherwise : otherwise+1]
+	return w.wire.Disarm
 }
 
 // linkCable is the network of one process, over the link of its slot.
@@ -212,8 +142,8 @@ func (c *linkCable) release() {
 
 func (c *linkCable) sever() {
 	c.severed.Store(true)
-	for _, w := range c.link.wires {
-		w.wire.Sever()
+	for i := range simulatedMembers {
+		c.link.link.Wire(i).Sever()
 	}
 	c.release()
 }

@@ -21,7 +21,8 @@ type simulatedEnsemble struct {
 	ensemble *zkfake.Ensemble
 	holds    func(slot int) bool
 	links    []*simulatedLink
-	closed   bool // to clients without credentials
+	slots    zooKeeperSlots // the same
+	closed   bool           // to clients without credentials
 }
 
 // simulatedMembers is how many members there are.
@@ -43,7 +44,8 @@ func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, erro
 		}),
 	}
 	for n := range c.Slots {
-		s.links = append(s.links, newSimulatedLink(n, s.ensemble.Link()))
+		link := newSimulatedLink(n, s.ensemble.Link())
+		s.links, s.slots = append(s.links, link), append(s.slots, &link.zooKeeperSlot)
 	}
 	return s, nil
 }
@@ -190,8 +192,8 @@ func (s *simulatedEnsemble) heal(ctx context.Context) error {
 		s.ensemble.Start(i)
 	}
 	for _, l := range s.links {
-		for _, w := range l.wires {
-			w.wire.Disarm()
+		for i, w := range l.wires {
+			l.link.Wire(i).Disarm()
 			_ = w.heal()
 		}
 	}
@@ -223,14 +225,18 @@ func (s *simulatedEnsemble) strikeServers(f nemesis.Fault) (target string, end f
 	if leader < 0 {
 		return "", nil
 	}
-	follower := s.follower(leader, f)
+	follower := s.slots.follower(leader, f, s.holds)
 	e := s.ensemble
+	apart := func(member int, strike, undo func()) (target string, end func()) {
+		target, ends := s.slots.apart(member, f, strike, func(context.Context) error { undo(); return nil })
+		return target, func() { _ = ends(context.Background()) } // it cannot fail
+	}
 	name := func(i int) string { return fmt.Sprintf("server %d", i) }
 	switch f.Kind {
 	case nemesis.FollowerCutOff, nemesis.LinkCut: // with three, a link to the leader is all that a follower has
-		return s.apart(follower, f, func() { e.Part(follower) }, func() { e.Mend(follower) })
+		return apart(follower, func() { e.Part(follower) }, func() { e.Mend(follower) })
 	case nemesis.LeaderCutOff:
-		return s.apart(leader, f, func() { e.Part(leader) }, func() { e.Mend(leader) })
+		return apart(leader, func() { e.Part(leader) }, func() { e.Mend(leader) })
 	case nemesis.LeaderKilled:
 		e.Kill(leader)
 		return name(leader), func() { e.Start(leader) }
@@ -242,7 +248,7 @@ func (s *simulatedEnsemble) strikeServers(f nemesis.Fault) (target string, end f
 		return name(follower), func() { e.Proceed(follower) }
 	case nemesis.LinkTurned:
 		held := zooKeeperLease/4 + time.Duration(f.Pick%8)*zooKeeperTick/4 // see ensembleStage.turn
-		target, end := s.apart(follower, f, func() { e.Turn(follower, true, false) }, func() { e.Turn(follower, false, false) })
+		target, end := apart(follower, func() { e.Turn(follower, true, false) }, func() { e.Turn(follower, false, false) })
 		turned := time.AfterFunc(held, func() { e.Turn(follower, false, true) })
 		return fmt.Sprintf("server %d to %s, held back for %v", leader, target, held), func() {
 			turned.Stop()
@@ -280,7 +286,7 @@ func (s *simulatedEnsemble) restartAll(leader int, configure func()) {
 	for i := range simulatedMembers {
 		member := (leader + 1 + i) % simulatedMembers
 		for _, l := range s.links {
-			l.wires[member].wire.AppliedTwice(int32(faultproxy.OpCreate))
+			l.link.Wire(member).AppliedTwice(int32(faultproxy.OpCreate))
 		}
 		sleep(ctx, zooKeeperTick/5)
 		s.ensemble.Kill(member)
@@ -288,45 +294,5 @@ func (s *simulatedEnsemble) restartAll(leader int, configure func()) {
 		configure()
 		s.ensemble.Start(member)
 		_ = s.settle(ctx) // heal says what is wrong
-	}
-}
-
-// follower returns a follower to which a holder is connected, or else one that has clients, if there is any: other faults
-// prove little.
-func (s *simulatedEnsemble) follower(leader int, f nemesis.Fault) int {
-	followers := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == leader })
-	for i := range s.links {
-		n := (f.Client + i) % len(s.links)
-		for _, member := range followers {
-			if s.holds(n) && s.links[n].wires[member].wire.Used() {
-				return member
-			}
-		}
-	}
-	return followers[f.Server%len(followers)]
-}
-
-// apart has a member apart from the others. Either its clients are cut off with it, or all clients are free to connect anywhere.
-func (s *simulatedEnsemble) apart(member int, f nemesis.Fault, strike, undo func()) (target string, end func()) {
-	target = fmt.Sprintf("server %d", member)
-	if f.Pick%4 == 0 {
-		strike()
-		return target, undo
-	}
-	var ends []func(context.Context) error
-	for n, l := range s.links {
-		far := l.wires[member : member+1]
-		if l.wires[member].wire.Used() {
-			target += fmt.Sprintf(", client %d", n)
-			far = slices.Concat(l.wires[:member], l.wires[member+1:])
-		}
-		ends = append(ends, afflict(far, linkTrouble{refused: true}))
-	}
-	strike()
-	return target, func() {
-		undo()
-		for _, end := range ends {
-			_ = end(context.Background())
-		}
 	}
 }

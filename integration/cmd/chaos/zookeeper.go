@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -27,7 +28,8 @@ type ensembleStage struct {
 	dir      string
 	holds    func(slot int) bool
 	ensemble *zkserver.Ensemble
-	slots    []*zooKeeperSlot
+	slots    zooKeeperSlots
+	proxies  []*faultproxy.Proxy // one slot after the other
 }
 
 func startZooKeeper(ctx context.Context, c casting) (stage, error) {
@@ -43,10 +45,14 @@ func startZooKeeper(ctx context.Context, c casting) (stage, error) {
 	}
 	s := &ensembleStage{dir: c.Dir, holds: c.Holds, ensemble: ensemble}
 	for n := range c.Slots {
-		slot, err := newZooKeeperSlot(n, ensemble.Addrs())
-		if err != nil {
-			s.close()
-			return nil, err
+		slot := &zooKeeperSlot{n: n}
+		for _, server := range ensemble.Addrs() {
+			w, err := newProxyWire(server)
+			if err != nil {
+				s.close()
+				return nil, err
+			}
+			slot.wires, s.proxies = append(slot.wires, w), append(s.proxies, w.proxy)
 		}
 		s.slots = append(s.slots, slot)
 	}
@@ -69,8 +75,8 @@ func (s *ensembleStage) servers() int { return zkserver.EnsembleSize }
 func (s *ensembleStage) login(slot int) login {
 	l := s.direct()
 	l.Servers = nil
-	for _, w := range s.slots[slot].wires {
-		l.Servers = append(l.Servers, w.proxy.Addr())
+	for _, p := range s.proxies[slot*zkserver.EnsembleSize:][:zkserver.EnsembleSize] {
+		l.Servers = append(l.Servers, p.Addr())
 	}
 	return l
 }
@@ -109,8 +115,8 @@ func (s *ensembleStage) heal(ctx context.Context) error {
 
 // close saves the servers' logs for failed runs.
 func (s *ensembleStage) close() {
-	for _, slot := range s.slots {
-		slot.close()
+	for _, p := range s.proxies {
+		_ = p.Close()
 	}
 	for i, server := range s.ensemble.Servers() {
 		text, err := os.ReadFile(server.LogPath())
@@ -122,17 +128,6 @@ func (s *ensembleStage) close() {
 		}
 	}
 	s.ensemble.Close()
-}
-
-// clientsOf returns the slots that are connected to a server.
-func (s *ensembleStage) clientsOf(server int) []*zooKeeperSlot {
-	var slots []*zooKeeperSlot
-	for _, slot := range s.slots {
-		if slot.wires[server].proxy.Conns() > 0 {
-			slots = append(slots, slot)
-		}
-	}
-	return slots
 }
 
 // openZooKeeper opens a client of ZooKeeper, in a client process.

@@ -2,61 +2,39 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // zooKeeperSlot is the network of the client processes in one slot: a wire to each server.
 type zooKeeperSlot struct {
 	n     int
-	wires []*zooKeeperWire
+	wires []zooKeeperWire
 }
 
-// zooKeeperWire is a proxy, and the faults in force on it.
-type zooKeeperWire struct {
-	troubles[affliction]
-	proxy *faultproxy.Proxy
+// zooKeeperWire is the way from a slot to one server, on this machine or in a simulation.
+type zooKeeperWire interface {
+	begin(*linkTrouble) (end func(context.Context) error, err error)
+	heal() error
+	used() bool
+	// lose makes the next request of a kind meet a fault. The function that it returns ends that.
+	lose(fault nemesis.Kind, op faultproxy.Op, pick uint32) (disarm func())
 }
 
-// affliction is the effect of a fault on a proxy. Heal ends it.
-type affliction = func(*faultproxy.Proxy)
-
-func newZooKeeperSlot(n int, servers []string) (*zooKeeperSlot, error) {
-	s := &zooKeeperSlot{n: n}
-	for _, server := range servers {
-		proxy, err := faultproxy.StartZooKeeper(server)
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		w := &zooKeeperWire{proxy: proxy}
-		w.apply = w.set
-		s.wires = append(s.wires, w)
-	}
-	return s, nil
-}
-
-func (s *zooKeeperSlot) close() {
-	for _, w := range s.wires {
-		_ = w.proxy.Close()
-	}
-}
-
-// set lets a fault begin beside the others, or the others begin again after one has ended.
-func (w *zooKeeperWire) set(all []*affliction, begun *affliction) (err error) {
-	if begun != nil {
-		all = []*affliction{begun}
-	} else {
-		err = w.proxy.Heal()
-	}
-	for _, a := range slices.Backward(all) {
-		(*a)(w.proxy)
-	}
-	return err
+// linkTrouble is the effect of a fault on a wire.
+type linkTrouble struct {
+	toServer, toClient bool // held
+	silent             bool // and live connections end, as with the next two
+	refused            bool
+	dismissed          bool             // connections end behind the greeting
+	throttles          func(int32) bool // see zkfake.Wire.Throttle; nil: none
+	eventless          bool             // see zkfake.Wire.LoseEvents
+	loses              bool             // connections end with the trouble: held frames are lost
 }
 
 // strike begins a fault of the network of a slot.
@@ -68,43 +46,55 @@ func (s *zooKeeperSlot) strike(f nemesis.Fault) (target string, end func(context
 		wires = s.inUse(f.Server)
 		target += fmt.Sprintf(", the wire to server %d", slices.Index(s.wires, wires[0]))
 	}
+	var t linkTrouble
 	switch f.Kind {
-	case nemesis.LostReply, nemesis.LostRequest:
+	case nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest:
 		op := ops[f.Pick/2%uint32(len(ops))]
-		proxy := s.inUse(f.Server)[0].proxy
-		lose := proxy.LoseRequest
-		if f.Kind == nemesis.LostReply {
-			lose = proxy.LoseReply
-		}
-		lose(op.op, "")
-		return fmt.Sprintf("client %d, the next %s", s.n, op.name), func(context.Context) error { proxy.Disarm(); return nil }, nil
+		disarm := s.inUse(f.Server)[0].lose(f.Kind, op.op, f.Pick)
+		return fmt.Sprintf("client %d, the next %s", s.n, op.name), func(context.Context) error { disarm(); return nil }, nil
 	case nemesis.Cut:
-		return target, afflict(wires, (*faultproxy.Proxy).Cut), nil
+		t = linkTrouble{refused: true}
 	case nemesis.BlackHole:
-		return target, afflict(wires, blackHole(faultproxy.Both)), nil
+		t = linkTrouble{toServer: true, toClient: true, loses: true}
 	case nemesis.OneWayIn:
-		return target, afflict(wires, blackHole(faultproxy.ToClient)), nil
+		t = linkTrouble{toClient: true, loses: true}
 	case nemesis.OneWayOut:
-		return target, afflict(wires, blackHole(faultproxy.ToServer)), nil
+		t = linkTrouble{toServer: true, loses: true}
 	case nemesis.Stall:
-		return target, afflict(wires, func(p *faultproxy.Proxy) { p.Stall(faultproxy.Both) }), nil
+		t = linkTrouble{toServer: true, toClient: true}
 	case nemesis.HalfOpen:
-		return target, afflict(wires, func(p *faultproxy.Proxy) {
-			p.HalfOpen()
-			p.Drop()
-		}), nil
+		t = linkTrouble{silent: true, loses: true}
+	case nemesis.HungUpOn:
+		t = linkTrouble{dismissed: true}
+	case nemesis.EventsLost:
+		t = linkTrouble{eventless: true, loses: true} // or no watch would ever report the lost events
+	case nemesis.Throttled:
+		t = linkTrouble{throttles: throttling(f.Pick / 2)}
+	default:
+		return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 	}
-	return "", nil, fmt.Errorf("%s: not known here", strings.ToLower(string(f.Kind)))
+	return target, afflict(wires, t), nil
 }
 
-func blackHole(dir faultproxy.Direction) affliction {
-	return func(p *faultproxy.Proxy) { p.BlackHole(dir) }
+// throttling refuses all requests, or all but each third, or those alone that set watches again on a new connection.
+func throttling(pick uint32) func(kind int32) bool {
+	n := 0
+	switch pick % 3 {
+	case 0:
+		return func(int32) bool { return true }
+	case 1:
+		return func(int32) bool { // under the ensemble's mutex
+			n++
+			return n%3 != 0
+		}
+	}
+	return func(kind int32) bool { return kind == int32(faultproxy.OpSetWatches) }
 }
 
 // inUse is the wire that carries a connection, or else the wire to the given server.
-func (s *zooKeeperSlot) inUse(otherwise int) []*zooKeeperWire {
+func (s *zooKeeperSlot) inUse(otherwise int) []zooKeeperWire {
 	for i, w := range s.wires {
-		if w.proxy.Conns() > 0 {
+		if w.used() {
 			return s.wires[i : i+1]
 		}
 	}
@@ -121,4 +111,55 @@ var ops = []struct {
 	{faultproxy.OpDelete, "delete"},
 	{faultproxy.OpMulti, "multi"},
 	{faultproxy.OpGetData, "read"},
+}
+
+// zooKeeperSlots are those of a run.
+type zooKeeperSlots []*zooKeeperSlot
+
+// follower returns a follower to which a holder is connected, or else one that has clients, if there is any: other faults
+// prove little.
+func (s zooKeeperSlots) follower(leader int, f nemesis.Fault, holds func(slot int) bool) int {
+	var followers []int
+	for i := range zkserver.EnsembleSize {
+		if i != leader {
+			followers = append(followers, i)
+		}
+	}
+	for i := range s {
+		slot := s[(f.Client+i)%len(s)]
+		for _, server := range followers {
+			if holds(slot.n) && slot.wires[server].used() {
+				return server
+			}
+		}
+	}
+	chosen := followers[f.Server%len(followers)]
+	if !slices.ContainsFunc(s, func(slot *zooKeeperSlot) bool { return slot.wires[chosen].used() }) {
+		return followers[(f.Server+1)%len(followers)]
+	}
+	return chosen
+}
+
+// apart runs a step on a server, until undo. Either its clients reach only this server and all others only the other servers, or all
+// clients are free to connect anywhere: then those that notice soon switch servers.
+func (s zooKeeperSlots) apart(
+	server int, f nemesis.Fault, strike func(), undo func(context.Context) error,
+) (target string, end func(context.Context) error) {
+	target = fmt.Sprintf("server %d", server)
+	if f.Pick%4 == 0 {
+		strike()
+		return target, undo
+	}
+	var far []zooKeeperWire
+	for _, slot := range s {
+		if slot.wires[server].used() {
+			target += fmt.Sprintf(", client %d", slot.n)
+			far = slices.Concat(far, slot.wires[:server], slot.wires[server+1:])
+		} else {
+			far = append(far, slot.wires[server])
+		}
+	}
+	join := afflict(far, linkTrouble{refused: true})
+	strike()
+	return target, func(ctx context.Context) error { return errors.Join(undo(ctx), join(ctx)) }
 }

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
-	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // strikeServers begins a fault of the servers. The fault is over when they have recovered.
@@ -32,7 +28,7 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 	if err != nil {
 		return "", nil, err
 	}
-	follower := s.follower(leader, f)
+	follower := s.slots.follower(leader, f, s.holds)
 	servers := s.ensemble.Servers()
 	name := func(i int) string { return fmt.Sprintf("server %d", i) }
 	switch f.Kind {
@@ -63,63 +59,10 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 	return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 }
 
-// follower returns a follower to which a holder is connected, or else one that has clients, if there is any: other faults
-// prove little.
-func (s *ensembleStage) follower(leader int, f nemesis.Fault) int {
-	var followers []int
-	for i := range zkserver.EnsembleSize {
-		if i != leader {
-			followers = append(followers, i)
-		}
-	}
-	for i := range s.slots {
-		slot := s.slots[(f.Client+i)%len(s.slots)]
-		for _, server := range followers {
-			if s.holds(slot.n) && slot.wires[server].proxy.Conns() > 0 {
-				return server
-			}
-		}
-	}
-	chosen := followers[f.Server%len(followers)]
-	if len(s.clientsOf(chosen)) == 0 {
-		return followers[(f.Server+1)%len(followers)]
-	}
-	return chosen
-}
-
-// cutOff separates one server from the others. Either its clients are cut off with it, or all clients stay free to connect
-// anywhere: then those that notice soon switch servers.
+// cutOff separates one server from the others.
 func (s *ensembleStage) cutOff(server int, f nemesis.Fault) (string, func(context.Context) error, error) {
-	return s.apart(server, f, func() { s.ensemble.Isolate(server) })
-}
-
-// apart runs a step on a server while its clients, or all clients, cannot reach it.
-func (s *ensembleStage) apart(server int, f nemesis.Fault, strike func()) (string, func(context.Context) error, error) {
-	target := fmt.Sprintf("server %d", server)
-	if f.Pick%4 == 0 {
-		strike()
-		return target, s.rejoin, nil
-	}
-	var ends []func(context.Context) error
-	with := s.clientsOf(server)
-	for _, slot := range s.slots {
-		var far []*zooKeeperWire
-		if slices.Contains(with, slot) {
-			target += fmt.Sprintf(", client %d", slot.n)
-			far = slices.Concat(slot.wires[:server], slot.wires[server+1:])
-		} else {
-			far = slot.wires[server : server+1]
-		}
-		ends = append(ends, afflict(far, (*faultproxy.Proxy).Cut))
-	}
-	strike()
-	return target, func(ctx context.Context) error {
-		errs := []error{s.rejoin(ctx)}
-		for _, end := range ends {
-			errs = append(errs, end(ctx))
-		}
-		return errors.Join(errs...)
-	}, nil
+	target, end := s.slots.apart(server, f, func() { s.ensemble.Isolate(server) }, s.rejoin)
+	return target, end, nil
 }
 
 // turn holds back what the leader sends to a follower, for longer than a ping takes in any network that clients may rely on;
@@ -127,12 +70,12 @@ func (s *ensembleStage) apart(server int, f nemesis.Fault, strike func()) (strin
 func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, func(context.Context) error, error) {
 	// From a quarter of a session, which is some pings, to just under the time after which the follower hangs up.
 	held := zooKeeperLease/4 + time.Duration(f.Pick%8)*zooKeeperTick/4
-	target, end, err := s.apart(follower, f, func() { s.ensemble.HoldBack(leader, follower) })
+	target, end := s.slots.apart(follower, f, func() { s.ensemble.HoldBack(leader, follower) }, s.rejoin)
 	turned := time.AfterFunc(held, func() { s.ensemble.Turn(leader, follower) })
 	return fmt.Sprintf("server %d to %s, held back for %v", leader, target, held), func(ctx context.Context) error {
 		turned.Stop()
 		return end(ctx)
-	}, err
+	}, nil
 }
 
 // wait starts a slow step, and returns the function that waits for it.

@@ -5,8 +5,8 @@ import "slices"
 // Rule decides what happens to a request. It may be called concurrently, and should return at once.
 type Rule func(Request) Fault
 
-// SetRule sets the rule for requests that begin from now on, which is asked also while the network is cut; nil removes it. One-shot faults armed by [Transport.Once] take
-// precedence.
+// SetRule sets the rule for requests that begin from now on, also while the network is cut; nil removes it. One-shot faults armed by
+// [Transport.Once] take precedence.
 func (t *Transport) SetRule(r Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

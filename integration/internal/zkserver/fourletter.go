@@ -15,25 +15,21 @@ import (
 
 // FourLetter sends one of ZooKeeper's four-letter words to the server at addr and returns all of its answer. It blocks until
 // the server has closed the connection or ctx ends, five seconds at most.
-func FourLetter(ctx context.Context, addr, word string) (string, error) {
+func FourLetter(ctx context.Context, addr, word string) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	answer, err := fourLetter(ctx, addr, word)
-	if err != nil {
-		return answer, fmt.Errorf("zookeeper %s: %q: %w", addr, word, errors.Join(err, ctx.Err()))
-	}
-	return answer, nil
-}
-
-func fourLetter(ctx context.Context, addr, word string) (string, error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("zookeeper %s: %q: %w", addr, word, errors.Join(err, ctx.Err()))
+		}
+	}()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
 	}
