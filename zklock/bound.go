@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"fmt"
 	"hash/crc32"
 	"strconv"
 	"strings"
@@ -20,21 +21,21 @@ const (
 	boundLen  = 8              // length of a bound, in hexadecimal digits
 )
 
-// boundOf returns the bound in the guid of a node; 0 if there is none.
-func boundOf(name string) int64 {
-	front, _, marked := strings.Cut(strings.TrimPrefix(name, "_c_"), boundMark)
-	if !marked || len(front) < boundLen {
-		return 0
-	}
-	bound, _ := strconv.ParseUint(front[:boundLen], 16, 32)
-	return int64(bound)
-}
-
 // void reports whether the number of a node has reached the bound in its guid.
 func void(name string) bool {
-	bound := boundOf(name)
+	front, _, marked := strings.Cut(strings.TrimPrefix(name, "_c_"), boundMark)
+	if !marked || len(front) < boundLen {
+		return false
+	}
+	bound, err := strconv.ParseUint(front[:boundLen], 16, 32)
 	seq, numbered := sequence.Of(name)
-	return bound > 0 && numbered && seq >= bound
+	return err == nil && numbered && seq >= int64(bound)
+}
+
+// reclaims reports whether a node reclaims under an owner name.
+func reclaims(name, owner string) bool {
+	guid := strings.TrimPrefix(name, "_c_")
+	return strings.HasPrefix(guid, fmt.Sprintf("%0*x", boundLen, reclaimBound(owner))) && strings.Contains(guid, boundMark)
 }
 
 // reclaimBound is the bound of a node that reclaims under an owner name: no number reaches it. See ownNode.whyMissing.

@@ -150,7 +150,7 @@ func (o *ownNode) whyMissing(ctx context.Context) error {
 	switch {
 	case o.engine.link.Session() != o.sess: // it has gone with its session
 		return driver.ErrSessionExpired
-	case slices.ContainsFunc(queue.Names, func(name string) bool { return boundOf(name) == reclaimBound(o.owner) }):
+	case slices.ContainsFunc(queue.Names, func(name string) bool { return reclaims(name, o.owner) }):
 		return driver.ErrReclaimed
 	}
 	return driver.ErrBroken

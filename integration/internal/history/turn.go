@@ -97,9 +97,12 @@ func (s *story) ahead(w *waiter, lined int64) []period {
 		p := period{other.invoke.At, s.leaves(other)}
 		// Tokens tell the order, but for requests that may have had the key before their last grant.
 		ordered := w.granted() && other.granted() && !other.invoke.All && !other.invoke.Stands
+		if !ordered && p.from > lined && other.granted() { // the waiter may have lost its place meanwhile
+			p.from = other.ret.At
+		}
 		switch {
 		case other == w.call || p.till <= w.from || p.from >= w.till:
-		case ordered && other.ret.Token > w.ret.Token, !ordered && p.from > lined:
+		case ordered && other.ret.Token > w.ret.Token, !ordered && p.from > lined && !other.granted():
 		case other.invoke.Mode.excludes(w.invoke.Mode):
 			all = append(all, p)
 		default:
