@@ -151,7 +151,7 @@ func TestExtendAtTheTTL(t *testing.T) {
 		if now := lock.Err(); (err == nil) != (now == nil) {
 			t.Fatalf("Extend: %v; Err: %v", err, now)
 		}
-		if err != nil && !errors.Is(err, holdfast.ErrTTLExpired) {
+		if err != nil && !errors.Is(err, holdfast.ErrTTLExpired) && !errors.Is(err, holdfast.ErrLost) { // a machine that stands still loses it
 			t.Fatal(err)
 		}
 		if err := lock.Extend(0); err == nil {
