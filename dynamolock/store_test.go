@@ -125,7 +125,7 @@ func TestRefusedWithoutTheItem_Reads(t *testing.T) {
 	})
 }
 
-// An item that refuses every write ends a call in an error, without a busy loop. What another client held and gave back does not.
+// An item that refuses every write ends a call in an error, without a busy loop. A record that another client held and gave back does not.
 func TestRefusedForNoReason_Ends(t *testing.T) {
 	vacant, gone := refuse(item(`, "fencingToken": {"N": "7"}, "leaseDurationMs": {"N": "1"}`)), refuse("")
 	type test struct {

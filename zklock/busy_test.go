@@ -128,7 +128,7 @@ func TestCloseAtABusyServer(t *testing.T) {
 	})
 }
 
-// Z48. After a reconnect a server refuses to set the watches again. Whoever waits hears of the release all the same, and of the
+// Z48. After a reconnect a server refuses to set the watches again. A waiter hears of the release all the same, and of the
 // deletion of its node.
 func TestWatchesRefused(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
@@ -212,7 +212,7 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// Z56. Whoever may not read its own znode would not hear of what becomes of it: it waits for nothing, and leaves nothing behind.
+// Z56. A client that may not read its own znode would not hear of its deletion. It does not wait, and leaves nothing behind.
 func TestUnreadableNode(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

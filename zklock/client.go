@@ -25,7 +25,7 @@ type Client struct {
 //
 // servers are host:port addresses, or whole connect strings as all ZooKeeper clients take them: "h1:2181,h2:2181/app". The path after
 // the last address, if there is one, is the chroot: Options.Root and keys that start with a slash are below it. The znode must exist:
-// under a misspelt chroot, this client would lock where nobody else does. It should be persistent, since Acquire fails once the server
+// under a misspelt chroot, this client would lock where no other does. It should be persistent, since Acquire fails once the server
 // has removed it. Errors and logs, Conn and Guard have whole paths, which begin with the chroot.
 //
 // Dial fails with holdfast.ErrInvalid if an option or servers is invalid, or the chroot does not exist; with holdfast.ErrDenied if a

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Servers that serve nobody without credentials hang up on any request that comes before them.
+// Servers that demand credentials hang up on any request that comes before them.
 func TestCredentialsComeFirst(t *testing.T) {
 	const tries = 100
 	synctest.Test(t, func(t *testing.T) {

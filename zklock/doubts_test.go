@@ -177,7 +177,8 @@ func TestFlappingConnection(t *testing.T) {
 	})
 }
 
-// Z14. A server has diverged, and all addresses lead there. Whoever waits for many znodes that only it shows leaves it now and then.
+// Z14. A server has diverged, and all addresses lead there. A client that waits for many znodes that only this server shows leaves it now
+// and then.
 func TestDivergedForMany(t *testing.T) {
 	for _, waiters := range []int{1, 30, 300} {
 		synctest.Test(t, func(t *testing.T) {

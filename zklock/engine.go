@@ -80,7 +80,7 @@ func (e *engine) CheckKey(key string, mode driver.Mode) error {
 }
 
 // EndSession implements [driver.Ender]: ending a session deletes all its nodes in
-// one transaction. What background tasks have not got round to goes with it.
+// one transaction. It also deletes the nodes that background tasks have not deleted yet.
 func (e *engine) EndSession(ctx context.Context) error {
 	e.heartbeat.stop()
 	now, cancel := context.WithCancel(ctx)

@@ -126,7 +126,7 @@ func FuzzNodeName(f *testing.F) {
 				if got := curatorSequence(made, "latch-"); got != digits {
 					t.Fatalf("Curator's latch sorts %q by %q", made, got)
 				}
-				continue // nobody else respects it
+				continue // no other program respects it
 			}
 			if n, err := goZKSequence(made); err != nil || n != int(seq) {
 				t.Fatalf("%v: go-zookeeper reads %q as %d, %v", names, made, n, err)

@@ -72,7 +72,7 @@ func history(script []byte) (all []birth, names []string) {
 	return all, names
 }
 
-// FuzzOrder tests the order of a queue (hazards Z6 and Z19): whatever the counter, it is
+// FuzzOrder tests the order of a queue (hazards Z6 and Z19): with any counter, it is
 // the order of creation, except for readers in the place of a writer. It is the same for
 // every client and every order of the server's list. No earlier contender is left out,
 // and no stranger is let in.

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// R15. The caller's Retry panics, and somebody recovers, as net/http does: what the call has created is removed.
+// R15. The caller's Retry panics, and the program recovers, as net/http does. The client removes the node that the call has created.
 func TestRetryPanics(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		client := dialWired(t, e, zklock.Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Z70. An event is lost that tells who shares a key, and then somebody goes of whom another one tells: who is told of last is who is there, and
-// the server is not asked without an end.
+// Z70. The event of a new sharer is lost, and then the event of another sharer's end arrives. The observer is told of the present
+// holders in the end, and the server gets few requests.
 func TestObserverLooksAtAnOldList(t *testing.T) {
 	for name, option := range map[string]holdfast.Option{"locks": holdfast.WithShared(), "permits": holdfast.WithLimit(3)} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestObserverOfANameThatComesBack(t *testing.T) {
 	})
 }
 
-// TestObserve_FreeKeysLeft_ReconnectReadsNoneOfThem: watches that nobody waits on cost no requests.
+// TestObserve_FreeKeysLeft_ReconnectReadsNoneOfThem: watches without a waiter cost no requests.
 func TestObserve_FreeKeysLeft_ReconnectReadsNoneOfThem(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})

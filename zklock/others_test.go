@@ -24,7 +24,7 @@ func createNode(t *testing.T, client *wired, path, data string, flags int32) int
 	return stat.Czxid
 }
 
-// observed collects the tokens that an observer of a key is told, 0 for nobody. What it returns returns them.
+// observed collects the tokens that an observer of a key is told, 0 for no holder. The function that it returns returns them.
 func observed(t *testing.T, client *wired, key string) func() []holdfast.Token {
 	t.Helper()
 	var told []holdfast.Token

@@ -39,7 +39,7 @@ type contender struct {
 
 	bound     int64         // of the node that a try is about to create; 0 for none
 	overtaken bool          // the last node of a try was void, and no node blocked it
-	seen      error         // matches driver.ErrHeld: what the call has waited for, or would be refused over
+	seen      error         // matches driver.ErrHeld: the error of a call that a holder keeps out; nil if none does
 	reclaimed bool          // the nodes of the previous incarnation are deleted
 	listed    int64         // the Pzxid of the parent in the last list
 	followed  bool          // the last list had nodes behind this contender's

@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlan_AnyOrderOfEvents_NeitherTooEarlyNorLost plays all plans of short queues: whatever leaves, in any order, a grant without a list
+// TestPlan_AnyOrderOfEvents_NeitherTooEarlyNorLost plays all plans of short queues. Nodes leave in any order: a grant without a list
 // is one by the rule, and a request whose turn has come is not waiting.
 func TestPlan_AnyOrderOfEvents_NeitherTooEarlyNorLost(t *testing.T) {
 	t.Parallel()

@@ -52,8 +52,8 @@ func (e *Engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// acquire is Acquire for one grant. What the grant may have left in the record is removed when no lock has it in the end, also if the
-// caller's Retry panics.
+// acquire is Acquire for one grant. If the call does not end with a lock, the holder that it may have left in the record is removed, also
+// if the caller's Retry panics.
 func (e *Engine) acquire(ctx context.Context, req *driver.Request) (h *hold, err error) {
 	c := &contender{Engine: e, req: req, grant: e.client + random(GrantLen-ClientLen), began: e.host.Now()}
 	e.claim(c.grant, req.Key, "")

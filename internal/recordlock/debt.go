@@ -130,7 +130,7 @@ func (e *Engine) removeOrphans(ctx context.Context, key string) (beats []string,
 	return beats, err
 }
 
-// Close implements driver.Driver. All releases have ended. What calls have left is looked for during two leases at most.
+// Close implements driver.Driver. All releases have ended. A grant that a call has left is looked for during two leases at most.
 func (e *Engine) Close(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, 2*e.opts.Lease)
 	defer cancel()

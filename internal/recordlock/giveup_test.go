@@ -157,7 +157,7 @@ func TestLateRequests(t *testing.T) {
 			<-lock.Done()
 			return 0
 		}},
-		// The lock stays broken: what takes the key for it has another token.
+		// The lock stays broken, and the next grant has another token.
 		"broken at once": {[]time.Duration{time.Second}, 0, func(t *testing.T, a, b *client) holdfast.Token {
 			lock := a.hold(t, "k")
 			b.breakIt(t, "k", true)

@@ -74,7 +74,7 @@ func TestFailedHeartbeats(t *testing.T) {
 		if next := <-next; next.Token() <= lock.Token() {
 			t.Errorf("token %v after %v", next.Token(), lock.Token())
 		}
-		h.store.Delete("forgotten") // as Time to Live does: nobody has broken the lock
+		h.store.Delete("forgotten") // as Time to Live does: no client has broken the lock
 		a.conn.SetFault(nil)
 		if got := <-released; err == throttled && (!errors.Is(got, holdfast.ErrLost) || !errors.Is(got, holdfast.ErrLeaseExpired)) {
 			t.Errorf("Release of a lock that the store has forgotten: %v", got)

@@ -84,8 +84,8 @@ type Store interface {
 	// the grant that held the key last.
 	Take(ctx context.Context, key string, h Holder, m driver.Mode) (now Record, done bool, err error)
 
-	// Swap replaces the record old by next if the store still has old, which is never absent. A store may forget a record that
-	// nobody holds.
+	// Swap replaces the record old by next if the store still has old, which is never absent. A store may forget a record
+	// without a holder.
 	Swap(ctx context.Context, key string, old, next Record) (now Record, done bool, err error)
 
 	// Renew replaces the holder that has the grant and the token of h in a record of mode m. It is refused if that holder is broken, or

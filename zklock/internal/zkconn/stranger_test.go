@@ -62,8 +62,8 @@ func answering(t *testing.T, text string) string {
 	})
 }
 
-// TestStrangers tests hazard Z25: whatever answers at a wrong port, the client soon says what
-// it is, shows little of its output, and trusts no length from it.
+// TestStrangers tests hazard Z25: if another program answers at a wrong port, the client soon names
+// it, shows little of its output, and trusts no length from it.
 func TestStrangers(t *testing.T) {
 	const secret = "a long secret that is not for everybody's eyes"
 	for name, c := range map[string]struct{ answer, says string }{

@@ -18,7 +18,7 @@ func (o *slowOwner) Fired(why zk.EventType, _ error) {
 	o.acted = why
 }
 
-// Z17. What the reader of a connection hears of an own node has been acted on before it takes the next message from there.
+// Z17. The client acts on an event of its own node before the reader of the connection takes the next message.
 func TestOwnerActsAtOnce(t *testing.T) {
 	for _, why := range []zk.EventType{zk.EventNodeDeleted, zk.EventNodeDataChanged} {
 		synctest.Test(t, func(t *testing.T) {
