@@ -59,7 +59,7 @@ func (h *heartbeat) stop() {
 // is short at a grant, because its first heartbeats prove no more than the syncs before them.
 func (h *heartbeat) short(sess *zkconn.Session) bool {
 	t, left := sess.Times(), sess.Lease.Deadline().Sub(h.engine.host.Now().Mono)
-	return sess.Lease.Live() && left < t.Heartbeat+t.Enough
+	return left > 0 && left < t.Heartbeat+t.Enough // Lease.Live would end locks, and a mutex is locked
 }
 
 // armLocked sees to it that the next heartbeat comes after a while at the latest.
