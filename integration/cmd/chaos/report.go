@@ -79,7 +79,7 @@ func outcome(call string, err error) string {
 		return history.Refused
 	// A wait that WithWait ended while no server could be reached, or when the grant ended before it could be returned.
 	case acquisition && isAny(err, holdfast.ErrDisconnected, holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired,
-		holdfast.ErrClockJump, holdfast.ErrBroken, holdfast.ErrReclaimed):
+		holdfast.ErrClockJump, holdfast.ErrBroken, holdfast.ErrReclaimed, holdfast.ErrTakenOver):
 		return history.GaveUp
 	}
 	return history.Failed
