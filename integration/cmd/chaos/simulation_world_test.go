@@ -26,7 +26,7 @@ type simulatedStage interface {
 	plug(login) cable
 	// keeps reports whether the engine still has a grant, of which it has confirmed that it was given back.
 	keeps(key string, token uint64) bool
-	// settled reports whether no server may say that a client has ended while the engine keeps its grants.
+	// settled reports whether no server can have said that a session is over while the engine keeps its grants.
 	settled() bool
 	// excess says which client sent more requests than the bound; nil if none did.
 	excess() error
@@ -70,7 +70,6 @@ type simulation struct {
 	log     strings.Builder
 	wrong   []error            // that the engine shows, and no history
 	granted map[string][]grant // by process
-	closing map[string]bool    // the processes that have closed their clients
 }
 
 // grant is one that the engine may still have.
@@ -80,7 +79,7 @@ type grant struct {
 }
 
 func newSimulation() *simulation {
-	return &simulation{granted: map[string][]grant{}, closing: map[string]bool{}}
+	return &simulation{granted: map[string][]grant{}}
 }
 
 func (s *simulation) world(c settings) world {
@@ -124,10 +123,7 @@ func (s *simulation) say(format string, args ...any) {
 func (s *simulation) confirm(rec history.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rec.Call == history.Close {
-		s.closing[rec.Process] = true
-	}
-	if rec.What != history.Return || rec.Outcome != history.OK || s.closing[rec.Process] && !s.stage.settled() {
+	if rec.What != history.Return || rec.Outcome != history.OK {
 		return
 	}
 	given := []grant{{rec.Key, rec.Token}}
@@ -139,6 +135,9 @@ func (s *simulation) confirm(rec history.Record) {
 		given = s.granted[rec.Process]
 	case history.Release, history.Resign:
 	default:
+		return
+	}
+	if !s.stage.settled() {
 		return
 	}
 	for _, g := range given {

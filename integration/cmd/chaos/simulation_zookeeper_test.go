@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
@@ -23,6 +24,7 @@ type simulatedEnsemble struct {
 	links    []*simulatedLink
 	slots    zooKeeperSlots // the same
 	closed   bool           // to clients without credentials
+	healed   atomic.Int64   // when the last fault of servers ended
 }
 
 // simulatedMembers is how many members there are.
@@ -107,7 +109,9 @@ func (s *simulatedEnsemble) keeps(key string, token uint64) bool {
 }
 
 // settled: see "The end of a session" in docs/design/zookeeper.md.
-func (s *simulatedEnsemble) settled() bool { return s.ensemble.Settled() }
+func (s *simulatedEnsemble) settled() bool {
+	return s.ensemble.Settled() && time.Now().UnixNano()-s.healed.Load() > int64(zooKeeperLease)
+}
 
 func (s *simulatedEnsemble) excess() error {
 	var errs []error
@@ -135,7 +139,9 @@ func (s *simulatedEnsemble) strike(ctx context.Context, f nemesis.Fault) (string
 	}
 	return target, func(ctx context.Context) error {
 		end()
-		return s.settle(ctx)
+		err := s.settle(ctx)
+		s.healed.Store(time.Now().UnixNano())
+		return err
 	}, nil
 }
 
