@@ -16,7 +16,7 @@ declare -A run=(
 	[memory]='test-memory'           # 1
 	[model]='model FORM=full'        # 20
 	[fuzz]='fuzz FUZZTIME=30s'       # 10
-	[slow]='test-slow'               # 35: one CPU, and a machine that stands still now and then
+	[slow]='test-slow'               # 20: one CPU, and a machine that stands still now and then
 	[long]='test-long'               # 50: fleets and chaos for minutes, thousands of clients
 )
 order=(versions containers memory model fuzz slow long)
