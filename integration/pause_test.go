@@ -124,6 +124,8 @@ func TestPause(t *testing.T) {
 				r = receive(t, "what the child says", p.answers)
 			}
 			switch {
+			case r.What != pauseProbed && strings.Contains(p.logged(), "acquire"): // its session of a second ended before it was stopped
+				verdict.Inconclusive(t, "the child lost its lock too early:\n%s", p.logged())
 			case r.What != pauseProbed:
 				verdict.Fatalf(t, "the child ended without a report:\n%s", p.logged())
 			case !strings.Contains(r.Note, holdfast.ErrSessionExpired.Error()):
