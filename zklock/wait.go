@@ -74,12 +74,16 @@ type wait struct {
 	plan
 	watches *zkconn.Lookout
 	last    string  // the path of the last node that is watched, or of the queue
-	ahead   []entry // the nodes before the contender's
+	ahead   []entry // the nodes before the contender's, if it watches the queue or there is one
 }
 
 // wait returns nil if the events that it has received are the grant, or errStartOver if the queue has to be listed again.
 func (c *contender) wait(ctx context.Context, ahead []entry) error {
-	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent, ahead: ahead}
+	w := &wait{contender: c, plan: planFor(c.req.Mode, ahead, c.engine.mostCounted), last: c.parent}
+	w.nodes = slices.Clone(w.nodes) // thousands may wait, each for a few nodes of a long list
+	if w.queue || len(ahead) == 1 {
+		w.ahead = ahead
+	}
 	w.watches = c.engine.link.NewLookout(len(w.nodes) + 1)
 	defer w.watches.End()
 	if w.queue {
