@@ -52,7 +52,7 @@ func TestCutOffWithFollower(t *testing.T) {
 	for round := range 2 { // one for each follower
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			_, followers := leaderAndFollowers(t, e)
-			// Up to 3.5 a server processes no request behind a write that waits for the leader, whoever sent it. There the
+			// Up to 3.5 a server processes no request behind a write that waits for the leader, of any client. There the
 			// heartbeats of the others would stop the acknowledgements that mislead clients without heartbeats.
 			if zkserver.Before(version, 3, 6) {
 				t.Run("with heartbeats", func(t *testing.T) { cutOffFrom(t, e, followers[round], nil, tick, round, cutOffSorts(tick, false)) })

@@ -274,7 +274,7 @@ func (f fake) proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faul
 	client := dialBy(t, p.Dial, opts, p.Addr())
 	return client, p, func() {
 		t.Helper()
-		p.BlackHole(faultproxy.Both) // or the client would hear of what ends with its session
+		p.BlackHole(faultproxy.Both) // or the client would hear of the nodes that end with its session
 		f.Expire(client.Conn().SessionID())
 		check(t, p.Heal()) // so that the client reconnects
 	}

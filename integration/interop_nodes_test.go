@@ -22,7 +22,7 @@ func asks(t *testing.T, client *zklock.Client, key string) holdfast.Info {
 }
 
 // revoker tests asks between programs: Curator's Revoker asks our holders, and Ask reaches a revocable holder of
-// Curator's. Others' holders, which nobody can ask, keep their locks and notice nothing.
+// Curator's. Others' holders cannot be asked. They keep their locks and notice nothing.
 func (c *interopCell) revoker(t *testing.T) {
 	addr, conn := c.addr, c.conn
 	for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {

@@ -286,7 +286,7 @@ func (s *scene) observe(o observeFlags) (stop func()) {
 }
 
 // TestObservePrintsChanges checks that observe prints one line for each change of holder, one for the begin of an
-// outage and one for its end, and no other: not for those who wait.
+// outage and one for its end, and no other: a waiter gets none.
 func TestObservePrintsChanges(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
 		defer s.observe(observeFlags{})()

@@ -36,7 +36,7 @@ func waits(t *testing.T, e *engine, key string) {
 	await(t, func() bool {
 		info, err := observer.Inspect(limited(t), key)
 		return err == nil && len(info.Queue) > 0
-	}, "nobody waits for the key")
+	}, "no request waits for the key")
 }
 
 // TestInterruptTwice checks that a second Ctrl-C ends the tool while it waits for a release to be confirmed.
@@ -57,7 +57,7 @@ func TestInterruptTwice(t *testing.T) {
 	})
 }
 
-// TestRunBrokenPipe checks that run and its command continue when nobody reads their output any more.
+// TestRunBrokenPipe checks that run and its command continue when no program reads their output any more.
 func TestRunBrokenPipe(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -123,7 +123,7 @@ func TestRunReapsOrphans(t *testing.T) {
 }
 
 // TestStderrFull tests hazard C12: what run and elect have to say does not keep them from watching their command, however long
-// nobody reads it. Then all of it comes.
+// no program reads it. Then all of it comes.
 func TestStderrFull(t *testing.T) {
 	const lease = 12 * time.Second
 	for _, command := range []string{"run", "elect"} {

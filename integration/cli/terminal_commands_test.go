@@ -35,7 +35,7 @@ func TestElectTerminal(t *testing.T) {
 		for len(granted) == 0 { // the tool may be faster
 			terms := strings.Count(w.screen(), "\nquestion")
 			w.enter("three")
-			await(t, func() bool { return len(granted) > 0 || strings.Count(w.screen(), "\nquestion") > terms }, "nobody has the key")
+			await(t, func() bool { return len(granted) > 0 || strings.Count(w.screen(), "\nquestion") > terms }, "no client has the key")
 		}
 		other := <-granted
 		if other == nil {
