@@ -84,9 +84,21 @@ func newScene(t *testing.T) *scene {
 // begin starts the watch, which prints until the test ends.
 func (s *scene) begin() {
 	s.t.Helper()
+	s.look()
+	s.follow()
+}
+
+// look has the watch look once.
+func (s *scene) look() {
+	s.t.Helper()
 	if err := s.w.look(context.Background()); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// follow has the watch print until the test ends.
+func (s *scene) follow() {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.w.app.follow(ctx, s.w) }()
@@ -219,13 +231,9 @@ func TestWatchObservesAgain(t *testing.T) {
 		inScene(t, func(t *testing.T, s *scene) {
 			s.w.client.queues = queues
 			trouble := errors.New("denied")
-			go func() { // after the first look
-				for s.looks.Load() == 0 {
-					time.Sleep(time.Microsecond)
-				}
-				s.trouble.Store(&trouble)
-			}()
-			s.begin()
+			s.look()
+			s.trouble.Store(&trouble)
+			s.follow()
 			s.prints("free key=k", "unknown key=k error=.*denied.*")
 			s.take()
 			s.trouble.Store(nil)
