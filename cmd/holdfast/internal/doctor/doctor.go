@@ -166,7 +166,7 @@ func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit tim
 		return nil, err
 	}
 	if !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
-		return only(problem("look for programs that change locks, and for proxies or caches between this machine and the engine",
+		return only(problem("look for other programs that change locks, and for proxies or caches between this machine and the engine",
 			"a lock that was acquired by %q with token %d is shown as held by %q with token %d", lock.Owner(), lock.Token(), info.Owner, info.Token))
 	}
 	began = time.Now()
