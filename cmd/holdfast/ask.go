@@ -37,7 +37,7 @@ func (a *app) ask(ctx context.Context, c *client, key string, wait bool, breakAf
 	}
 	a.warn("asked %s, which %s %s%s", name, holds, plain(info.Key), token)
 	if beat := info.Lease / 4; 0 < breakAfter && breakAfter < beat {
-		a.warn("%s may not hear of it within %v: with a lease of %v there is a heartbeat every %v by default",
+		a.warn("%s may not learn of it within %v: with a lease of %v there is a heartbeat every %v by default",
 			plain(info.Owner), breakAfter, info.Lease, beat)
 	}
 	over, err := letsGo(ctx, c, info, breakAfter)

@@ -29,7 +29,7 @@ func newBreakCommand(a *app) *cobra.Command {
 		func(ctx context.Context, c *client, key string) error { return a.breakKey(ctx, c, key, b) })
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().Uint64Var(&b.token, "token", 0, "break only the grant with this fencing token")
-	cmd.Flags().BoolVar(&b.all, "all", false, "break the grants of all who share the key")
+	cmd.Flags().BoolVar(&b.all, "all", false, "break the grants of all clients that share the key")
 	cmd.Flags().BoolVar(&b.now, "now", false, "free the key at once, before its holder knows of it (on DynamoDB; elsewhere break always does)")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		b.tokenSet = cmd.Flags().Changed("token")
@@ -86,7 +86,7 @@ func whenFree(info holdfast.Info) string {
 	if lease == 0 {
 		return "" // it is free
 	}
-	return fmt.Sprintf("; it is free when its holder has heard of it, or somebody has waited for %v", lease)
+	return fmt.Sprintf("; it is free when its holder learns of it, or another client has waited for %v", lease)
 }
 
 // withGrant returns the grant with a token.

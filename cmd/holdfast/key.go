@@ -53,7 +53,7 @@ func (a *app) inspect(ctx context.Context, c *client, key string) (holdfast.Info
 func (a *app) inspectHeld(ctx context.Context, c *client, key string) (holdfast.Info, error) {
 	info, err := a.inspect(ctx, c, key)
 	if err == nil && !info.Held {
-		err = no("nobody holds %q", info.Key)
+		err = no("no client holds %q", info.Key)
 	}
 	return info, err
 }

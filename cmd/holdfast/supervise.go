@@ -174,7 +174,7 @@ func (h *supervisor) watch() {
 			}
 		case key := <-h.asked:
 			if h.over == 0 {
-				h.app.warn("somebody asks for %s: it is held until the command ends", plain(key))
+				h.app.warn("another client asks for %s: it is held until the command ends", plain(key))
 			}
 		case <-ttl:
 			h.end(exitTTL, fmt.Errorf("the command has run for %v (--ttl)", h.ttl), time.Now().Add(h.grace))
