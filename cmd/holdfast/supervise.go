@@ -144,12 +144,9 @@ func (h *supervisor) watch() {
 		over = h.term.Done()
 	}
 	for !h.ended || !h.job.Empty() {
-		var leftovers, kill <-chan time.Time
+		var leftovers <-chan time.Time
 		if h.ended {
 			leftovers = time.After(20 * time.Millisecond)
-		}
-		if !h.kill.IsZero() {
-			kill = time.After(time.Until(h.kill))
 		}
 		select {
 		case change := <-changes:
@@ -178,7 +175,7 @@ func (h *supervisor) watch() {
 			}
 		case <-ttl:
 			h.end(exitTTL, fmt.Errorf("the command has run for %v (--ttl)", h.ttl), time.Now().Add(h.grace))
-		case <-kill:
+		case <-due(h.kill):
 			h.killNow()
 		case <-h.woken:
 			h.resume()

@@ -80,3 +80,11 @@ func passed(at time.Time) bool {
 	now := time.Now()
 	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
 }
+
+// due returns a channel for a moment; nil for the zero moment.
+func due(at time.Time) <-chan time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(at))
+}
