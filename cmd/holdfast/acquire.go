@@ -30,22 +30,22 @@ type acquireFlags struct {
 func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
-	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock; on DynamoDB, first find out whether a holder that seems to be dead is")
+	f.BoolVarP(&q.try, "try", "n", false, "give up at once if another client holds the lock; on DynamoDB, first find out whether a holder that seems to be dead is")
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
-	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
-	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")
-	f.BoolVarP(&q.quiet, "quiet", "q", false, "do not say who holds the lock while waiting, nor that the engine is away")
+	f.BoolVar(&q.shared, "shared", false, "share the lock with other clients that give --shared, such as readers")
+	f.IntVar(&q.limit, "limit", 0, "let this many clients hold it at a time: a semaphore, for which all must give the same number")
+	f.BoolVarP(&q.quiet, "quiet", "q", false, "report neither the holder while waiting, nor an outage of the engine")
 	q.addHoldFlags(cmd, ttlUsage)
 }
 
-// addHoldFlags adds the flags that say how the lock is held.
+// addHoldFlags adds the flags for the time in which the lock is held.
 func (q *acquireFlags) addHoldFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.DurationVar(&q.ttl, "ttl", 0, ttlUsage)
 	f.StringVar(&q.owner, "owner", "", "owner name of this hold (default: host:pid:random)")
 	f.BoolVar(&q.reclaim, "reclaim", false, "take over from an earlier process with the same --owner; two live processes must never share the name")
-	f.StringVar(&q.data, "data", "", "text that others see with \"holdfast show\"")
+	f.StringVar(&q.data, "data", "", "text that \"holdfast show\" shows to others")
 }
 
 // check refuses invalid flags before anything is sent.
@@ -62,8 +62,6 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 		return usagef("--limit and --shared exclude each other")
 	case (q.limit > 0 || q.shared) && len(q.data) > holdfast.MaxSharedData:
 		return usagef("--data: %d bytes, at most %d are allowed with --shared or --limit", len(q.data), holdfast.MaxSharedData)
-	case q.ttl < 0:
-		return usagef("--ttl: %v is negative", q.ttl)
 	case q.conflict < 0 || q.conflict > 255:
 		return usagef("--conflict-exit-code: %d is not from 0 to 255", q.conflict)
 	case q.reclaim && q.owner == "":
@@ -102,7 +100,7 @@ func (a *app) tellOutage(c *client, q *acquireFlags) (stop func()) {
 	return a.tellOutages(c, "the lock is lost unless the engine is back in time")
 }
 
-// acquire takes the lock. Unless -q is given, it reports whom it waits for.
+// acquire takes the lock. While it waits it reports the holder, unless -q is given.
 func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...holdfast.Option) (*holdfast.Lock, error) {
 	opts = append(opts, q.options()...)
 	return acquireBy(ctx, a, c, q, func(ctx context.Context) (*holdfast.Lock, error) {
@@ -131,12 +129,12 @@ func acquireBy[L any](ctx context.Context, a *app, c *client, q *acquireFlags, a
 		bounded, cancel := a.bounded(ctx)
 		defer cancel()
 		call = bounded
-	case !q.quiet: // on DynamoDB a try, too, may wait: for a holder that seems to be dead
+	case !q.quiet: // on DynamoDB a try may wait too, for a holder that seems to be dead
 		defer a.tellWaiting(ctx, c, q.key)()
 	}
 	lock, err := acquire(call)
 	if held := (*holdfast.HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil {
-		err = held // without the library's prefix, which repeats the key
+		err = held // without the prefix of the library, which repeats the key
 		if q.wait > 0 {
 			err = fmt.Errorf("%w; gave up after %v", held, q.wait)
 		}

@@ -16,7 +16,8 @@ import (
 type app struct {
 	in        io.Reader
 	out, err  io.Writer
-	aside     *aside // nil: messages are written at once
+	aside     chan []byte   // messages for err; nil: they are written at once
+	flushed   chan struct{} // closes when they have been written
 	lookupEnv func(string) (string, bool)
 
 	// leaveSignals stops further signals from ending the ctx of the command.
@@ -25,8 +26,8 @@ type app struct {
 	set   settings
 	log   *slog.Logger
 	beat  atomic.Pointer[holdfast.Event] // the last Heartbeat
-	began bool                           // the command line is valid
-	hasty bool                           // the engine is not waited for any more than need be
+	began bool                           // the command line has been parsed
+	hasty bool                           // disconnect waits a second at most
 }
 
 // begin is called once all flags have been read.
@@ -70,7 +71,7 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	return c, err
 }
 
-// because adds to the loss of a lock why the last heartbeat before it failed.
+// because adds to the loss of a lock the error of the last heartbeat before it.
 func (a *app) because(lost error) error {
 	expired := errors.Is(lost, holdfast.ErrSessionExpired) || errors.Is(lost, holdfast.ErrLeaseExpired)
 	if beat := a.beat.Load(); expired && beat != nil && beat.Err != nil {
@@ -79,8 +80,7 @@ func (a *app) because(lost error) error {
 	return lost
 }
 
-// disconnect ends the session or the heartbeats. An engine that cannot be reached notices
-// when the lease is over.
+// disconnect ends the session or the heartbeats. Without an answer they end with the lease.
 func (a *app) disconnect(c *client) {
 	wait := 5 * time.Second
 	if a.hasty {

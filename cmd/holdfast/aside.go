@@ -1,96 +1,48 @@
 package main
 
 import (
+	"bytes"
 	"errors"
-	"sync"
 	"syscall"
 	"time"
 )
 
-// stderr is where the messages of an app go.
+// stderr is the writer of an app's messages.
 type stderr struct{ *app }
 
 func (s stderr) Write(p []byte) (int, error) {
-	if s.aside != nil {
-		return s.aside.Write(p)
-	}
-	return s.err.Write(p)
-}
-
-// speakAside is for what runs a command: nothing waits for long for whoever reads the messages. A pipe may be full, and
-// a terminal stopped by Ctrl-S, when the command is to be ended or run again, or the guard to be told that the lock lives.
-func (a *app) speakAside() { a.aside = &aside{app: a} }
-
-// flush waits until all messages have been written.
-func (a *app) flush() {
-	if a.aside != nil {
-		a.aside.flush()
-	}
-}
-
-const (
-	mostAside  = 1 << 20                // bytes that wait; what comes then is lost
-	asideAfter = 100 * time.Millisecond // who reads is waited for so long, for the sake of order among all that write to the same file
-)
-
-// An aside writes to stderr what it is given, in order, on a goroutine of its own.
-type aside struct {
-	app *app
-
-	mu      sync.Mutex
-	waiting []byte
-	written chan struct{} // closed when nothing waits any more; nil if nothing does
-	stuck   bool          // it was waited for in vain
-}
-
-func (w *aside) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	if len(w.waiting)+len(p) <= mostAside {
-		w.waiting = append(w.waiting, p...)
-	}
-	if w.written == nil {
-		w.written = make(chan struct{})
-		go w.write()
-	}
-	written, stuck := w.written, w.stuck
-	w.mu.Unlock()
-	if stuck {
-		return len(p), nil
+	if s.aside == nil {
+		return s.err.Write(p)
 	}
 	select {
-	case <-written:
-	case <-time.After(asideAfter):
-		w.mu.Lock()
-		w.stuck = w.written == written
-		w.mu.Unlock()
+	case s.aside <- bytes.Clone(p):
+	default: // too many messages wait
 	}
 	return len(p), nil
 }
 
-func (w *aside) write() {
-	for {
-		w.mu.Lock()
-		p := w.waiting
-		w.waiting = nil
-		if len(p) == 0 {
-			close(w.written)
-			w.written, w.stuck = nil, false
-			w.mu.Unlock()
-			return
+// speakAside is for commands that run another one. From then on a goroutine writes the messages, in order, so that no message delays the
+// end of that command, or an order to the guard: a pipe may be full, and Ctrl-S stops a terminal.
+func (a *app) speakAside() {
+	a.aside, a.flushed = make(chan []byte, 1000), make(chan struct{})
+	go func() {
+		for p := range a.aside {
+			if p == nil { // the last one, of flush
+				close(a.flushed)
+				return
+			}
+			for n, err := a.err.Write(p); errors.Is(err, syscall.EAGAIN); n, err = a.err.Write(p) {
+				p = p[n:] // the command, which has the same pipe, does not let writes wait
+				time.Sleep(20 * time.Millisecond)
+			}
 		}
-		w.mu.Unlock()
-		for n, err := w.app.err.Write(p); errors.Is(err, syscall.EAGAIN); n, err = w.app.err.Write(p) {
-			p = p[n:] // the command, which has the same pipe, does not want writes to wait
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
+	}()
 }
 
-func (w *aside) flush() {
-	w.mu.Lock()
-	written := w.written
-	w.mu.Unlock()
-	if written != nil {
-		<-written
+// flush waits until all messages have been written. Later messages are lost.
+func (a *app) flush() {
+	if a.aside != nil {
+		a.aside <- nil
+		<-a.flushed
 	}
 }

@@ -61,7 +61,7 @@ func TestStderrDoesNotBlock(t *testing.T) {
 	a.flush()
 }
 
-// TestObserveGoesOn checks that the command of observe --exec runs for each change also while nobody reads that it has failed.
+// TestObserveGoesOn checks that the command of observe --exec runs for each change even while its failure messages are not read.
 func TestObserveGoesOn(t *testing.T) {
 	stores := map[string]*memlock.Store{"a": memlock.NewStore()}
 	useEngine(t, func() engine { return &inMemory{stores: stores} })

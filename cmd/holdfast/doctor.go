@@ -17,7 +17,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeKey,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		prefix := strings.Join(args, "") // one, or none
+		prefix := strings.Join(args, "") // one or none
 		e, err := a.set.chosenEngine()
 		if err != nil {
 			return err

@@ -26,8 +26,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// dynamoDB is the engine, with its own settings. The AWS SDK finds region, credentials and
-// endpoint.
+// dynamoDB is the engine, with its own settings. The AWS SDK finds region, credentials and endpoint.
 type dynamoDB struct {
 	table        string
 	partition    string
@@ -167,12 +166,9 @@ func (d *dynamoDB) connect(ctx context.Context, a *app, o connectOptions) (*clie
 		return nil, err
 	}
 	options.Owner, options.OnEvent = o.owner, o.onEvent
-	if o.poll > 0 { // for as long as one likes: the lease is that of locks, of which there are none
-		options.Poll, options.Lease = o.poll, max(cmp.Or(options.Lease, dynamolock.DefaultLease), o.poll)
-	}
 	if w := o.holds; w != nil {
 		options.Lease, options.Margin = w.lease, w.margin
-		if w.margin > w.lease/3 { // the default pace would leave no time for a second try
+		if w.margin > w.lease/3 { // default heartbeats would leave no time for a second try
 			options.Heartbeat, options.Timeout = w.lease/6, min(w.lease/8, 5*time.Second)
 		}
 	}
@@ -194,8 +190,7 @@ func (d *dynamoDB) doctor(ctx context.Context, a *app, prefix string) (func(cont
 	return doctor.DynamoDB{Client: ddb, Options: *options, Prefix: prefix, Timeout: a.set.timeout}.Examine, nil
 }
 
-// endpointAddress returns the address of a custom endpoint, or nothing for AWS's own
-// endpoint or one behind a proxy.
+// endpointAddress returns the address of a custom endpoint, or nothing for AWS's own endpoint or one behind a proxy.
 func endpointAddress(endpoint *string) []string {
 	if endpoint == nil {
 		return nil

@@ -16,9 +16,9 @@ func newElectCommand(a *app) *cobra.Command {
 	cmd := e.newCommand(a, "elect")
 	cmd.Short = "Stand for election, and run a command while leading"
 	f := cmd.Flags()
-	f.BoolVar(&e.keepGoing, "keep-going", false, "stand again also when COMMAND has failed")
-	f.BoolVar(&e.stepDown, "step-down-when-asked", false, "end COMMAND, and the term, when somebody asks for it (\"holdfast ask\")")
-	f.BoolVarP(&e.quiet, "quiet", "q", false, "do not tell of terms, and of whom elect waits for")
+	f.BoolVar(&e.keepGoing, "keep-going", false, "stand again even if COMMAND has failed")
+	f.BoolVar(&e.stepDown, "step-down-when-asked", false, "end COMMAND, and the term, when another client asks for it (\"holdfast ask\")")
+	f.BoolVarP(&e.quiet, "quiet", "q", false, "report neither terms, nor the holder while elect waits")
 	e.addHoldFlags(cmd, "end COMMAND, and the term, when it has run this long (default: never)")
 	e.addCommandFlags(a, cmd)
 	e.runs(a, cmd, func() error { return a.elect(cmd.Context(), &e) })

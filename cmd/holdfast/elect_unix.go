@@ -23,7 +23,7 @@ type elector struct {
 	window
 
 	end    context.CancelCauseFunc // of the candidacy
-	waited func()                  // ends what waits does
+	waited func()                  // undoes waits
 }
 
 // elect stands for election until the program ends.
@@ -74,7 +74,7 @@ func (e *elector) result(standing context.Context, err error) error {
 	return err
 }
 
-// lead runs the command, and says whether the candidate stands again, as Election.Run has it.
+// lead runs the command in a term. Its error ends the candidacy, as in Election.Run.
 func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
 	if e.client.lease() != e.lease { // the session was replaced during the wait for the lock
 		return errUnsteady
@@ -93,7 +93,7 @@ func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
 // after decides what follows a term.
 func (e *elector) after(h *supervisor, err error) error {
 	over := h.over
-	if h.alone { // what became of its term after that, while what it has left behind was being ended, does not matter
+	if h.alone { // the end of the term came later, while processes that the command has left were being ended
 		over, err = 0, h.outcome()
 	}
 	fromTerminal := h.status.Signal == syscall.SIGINT || h.status.Signal == syscall.SIGQUIT // Ctrl-C or Ctrl-\, to the command alone
@@ -101,16 +101,16 @@ func (e *elector) after(h *supervisor, err error) error {
 	switch {
 	case errors.As(err, &start):
 		return cannotRun(e.flags.command[0], job.Explain(start.err))
-	case h.job == nil && errors.As(err, &by): // before the start of the command, which the Run knows
+	case h.job == nil && errors.As(err, &by): // before the start of the command; Election.Run notices it
 		return nil
 	case h.job == nil: // the term was over by then
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil
 	case over == exitFailed:
 		return err
-	case h.told || h.hurried: // the candidacy is over, and what else has ended the term does not matter
+	case h.told || h.hurried: // the candidacy is over, whatever else has ended the term
 		return &exitError{code: h.status.ExitCode()}
-	case fromTerminal && (over == 0 || h.front): // without a terminal it may be what the command makes of SIGTERM
+	case fromTerminal && (over == 0 || h.front): // without a terminal, the command may answer SIGTERM so
 		return &exitError{code: h.status.ExitCode()}
 	case over != 0:
 		e.say("the term is over: standing for %s again", plain(h.key))
@@ -125,7 +125,7 @@ func (e *elector) after(h *supervisor, err error) error {
 	return err
 }
 
-// how says how a command has failed.
+// how describes the failure of a command.
 func how(s job.Status) string {
 	if s.Signal != 0 {
 		return signalName(s.Signal)
@@ -133,14 +133,14 @@ func how(s job.Status) string {
 	return fmt.Sprintf("status %d", s.Code)
 }
 
-// say tells of terms, unless -q is given.
+// say reports terms, unless -q is given.
 func (e *elector) say(format string, args ...any) {
 	if !e.flags.quiet {
 		e.app.warn(format, args...)
 	}
 }
 
-// heed lets signals end the candidacy again, once a command has ended to which they went.
+// heed lets signals end the candidacy again, once the command that got them has ended.
 func (e *elector) heed(h *supervisor) {
 	ctx, leave, _ := interruptible(context.Background())
 	context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
@@ -163,11 +163,11 @@ func (e *elector) heed(h *supervisor) {
 	}
 }
 
-// waits does what is to be done between two terms.
+// waits handles Ctrl-Z between two terms, and reports the holder.
 func (e *elector) waits(standing context.Context) {
 	stops := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(stops, syscall.SIGTSTP) // which has no default action any more: see suspend
+		signal.Notify(stops, syscall.SIGTSTP) // it has no default action any more: see suspend
 	}
 	go func() {
 		for range stops {
@@ -182,7 +182,7 @@ func (e *elector) waits(standing context.Context) {
 	}
 }
 
-// tell says whom the candidate waits for, until stop is called.
+// tell reports the holder while the candidate waits, until stop is called.
 func (e *elector) tell(standing context.Context) (stop func()) {
 	if e.flags.quiet {
 		return func() {}

@@ -16,7 +16,7 @@ import (
 )
 
 // TestElectEndsWithTheStatusOfItsCommand checks what elect ends with when a signal has gone to its
-// command, whatever else has ended the term: the status of the command, or 69 if nobody could guard it.
+// command, whatever else has ended the term: the status of the command, or 69 if it could not be guarded.
 func TestElectEndsWithTheStatusOfItsCommand(t *testing.T) {
 	asked := func(c *memlock.Client, info holdfast.Info) error { return c.Ask(context.Background(), info) }
 	broken := func(c *memlock.Client, info holdfast.Info) error { return c.Break(context.Background(), info) }

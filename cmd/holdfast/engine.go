@@ -12,30 +12,30 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 )
 
-// engines makes those that the program knows, in the order of the help. A further one has a line here, and nothing else outside
+// engines makes the engines that the program knows, in the order of the help. A further engine has a line here, and nothing else outside
 // its own file.
 var engines = []func() engine{
 	func() engine { return new(zooKeeper) },
 	func() engine { return new(dynamoDB) },
 }
 
-// An engine is where locks are kept, with its own settings.
+// An engine keeps locks, and has its own settings.
 type engine interface {
 	about() about
 	addFlags(f *pflag.FlagSet)
-	// readEnv reads what has no flag, and returns the variable that was set; "" if none was.
+	// readEnv reads settings without a flag, and returns the variable that was set, or "".
 	readEnv(lookup func(string) (string, bool)) string
 	named() bool // whether the flag that means this engine is set
 	connect(ctx context.Context, a *app, o connectOptions) (*client, error)
 	// doctor returns the examination of the locks with a prefix. It sends nothing.
 	doctor(ctx context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error)
-	// explain words an error for users who know the flags and not the library; it returns "" if the error does that.
+	// explain words an error for users of flags, who do not know the library. It returns "" if the error is clear.
 	explain(err error) string
-	// commands returns those that only this engine has.
+	// commands returns the commands that only this engine has.
 	commands(a *app) []*cobra.Command
 }
 
-// about is what the commands say of an engine.
+// about describes an engine to the commands.
 type about struct {
 	name   string        // as its makers write it
 	means  string        // the flag that means this engine if it is set
@@ -53,19 +53,18 @@ type client struct {
 	breakNow func(context.Context, holdfast.Info) error // Break where it frees the key at once
 
 	lease  func() time.Duration  // how long the engine waits for this client while it is silent
-	queues bool                  // who waits can be told
+	queues bool                  // the engine has a queue of waiters
 	places <-chan holdfast.Event // the latest Started or Queued
 }
 
 // connectOptions are for commands with special needs.
 type connectOptions struct {
-	owner   string        // "": host:pid:random
-	holds   *window       // lease and margin, if a command is to run
-	poll    time.Duration // 0: --poll
+	owner   string  // "": host:pid:random
+	holds   *window // lease and margin, if a command is to run
 	onEvent func(holdfast.Event)
 }
 
-// chosenEngine returns the engine that the settings mean, if that is clear, and none is for another one.
+// chosenEngine returns the engine that the settings mean. It refuses settings that are ambiguous or for another engine.
 func (s *settings) chosenEngine() (engine, error) {
 	e, err := s.meantEngine()
 	if err != nil {
@@ -97,8 +96,8 @@ func (s *settings) meantEngine() (engine, error) {
 	return named[0], nil
 }
 
-// checkFor refuses settings that are for another engine. Only what chooses one may be there for several, so that --engine can
-// decide.
+// checkFor refuses settings that are for another engine. Only the flags that choose an engine may be set for several, so that --engine
+// decides.
 func (s *settings) checkFor(e engine) error {
 	chosen := e.about()
 	for _, other := range s.engines {
@@ -129,7 +128,7 @@ func isFor(flag *pflag.Flag, name string) bool {
 	return len(only) > 0 && only[0] == name
 }
 
-// listed says something of each engine: "a, b or c".
+// listed lists a property of each engine: "a, b or c".
 func listed(engines []engine, last string, say func(about) string) string {
 	var b strings.Builder
 	for i, e := range engines {

@@ -8,15 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Exit statuses. Otherwise "run" exits with the status of its command, or with 128 + n if
-// signal n killed it. This follows flock(1), which uses sysexits.h and has a flag for "not
-// acquired"; timeout(1), whose status 124 --ttl shares; and the shells' 126 and 127.
+// Exit statuses. Otherwise "run" exits with the status of its command, or with 128 + n if signal n killed it. This follows flock(1), which
+// uses sysexits.h and has a flag for "not acquired"; timeout(1), whose status 124 --ttl shares; and the shells' 126 and 127.
 const (
 	exitOK          = 0
 	exitNo          = 1   // a negative answer: nothing to break, a check failed
 	exitUsage       = 64  // EX_USAGE: invalid or contradictory flags, settings or keys
 	exitFailed      = 69  // EX_UNAVAILABLE: unreachable, refused, or any other failure
-	exitNotAcquired = 75  // EX_TEMPFAIL: somebody else holds the lock; run -E changes the number
+	exitNotAcquired = 75  // EX_TEMPFAIL: another client holds the lock; run -E changes the number
 	exitNames       = 78  // EX_CONFIG: a program that ignores this one's --names uses the key
 	exitLost        = 79  // the first free one after sysexits.h: the lock was lost
 	exitTTL         = 124 // as timeout(1): --ttl was reached

@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// The command is ended when maxGuards guards were lost within guardsWithin: somebody does
-// not want them, or the machine has no room for them.
+// The command is ended when maxGuards guards were lost within guardsWithin: another program kills them, or the machine has no room.
 const (
 	maxGuards    = 5
 	guardsWithin = time.Minute
 )
 
-// reguard replaces the guard, and returns the channel that reports its end. If it cannot,
-// it ends the command.
+// reguard replaces the guard, and returns the channel that reports the end of the new one. If it cannot, it ends the command.
 func (h *supervisor) reguard() <-chan struct{} {
 	why := h.guard.Failed()
 	if why == nil {

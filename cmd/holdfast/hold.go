@@ -16,30 +16,21 @@ import (
 
 func newHoldCommand(a *app) *cobra.Command {
 	var q acquireFlags
-	cmd := &cobra.Command{
-		Use:               "hold KEY",
-		Short:             "Hold a lock until standard input ends",
-		Args:              exactlyOneKey,
-		ValidArgsFunction: a.completeKey,
-	}
+	var o connectOptions
+	cmd := a.keyCommand("hold", "Hold a lock until standard input ends", &o, func(ctx context.Context, c *client, key string) error {
+		q.key = key
+		return a.hold(ctx, c, &q)
+	})
 	q.addFlags(cmd, "release the lock when it has been held this long (default: never)")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		q.key = args[0]
-		if err := q.check(cmd); err != nil {
-			return err
-		}
-		return a.hold(cmd.Context(), &q)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		o.owner = q.owner
+		return q.check(cmd)
 	}
 	return cmd
 }
 
 // hold holds the lock until the input or the program ends.
-func (a *app) hold(ctx context.Context, q *acquireFlags) error {
-	c, err := a.connect(ctx, connectOptions{owner: q.owner})
-	if err != nil {
-		return err
-	}
-	defer a.disconnect(c)
+func (a *app) hold(ctx context.Context, c *client, q *acquireFlags) error {
 	lock, err := a.acquire(ctx, c, q, holdfast.WithTTL(q.ttl))
 	if err != nil {
 		return err
@@ -64,8 +55,7 @@ func (a *app) printHold(lock *holdfast.Lock) error {
 	return a.print(lockJSON{Key: lock.Key(), Held: true, holderJSON: holderJSON{Owner: lock.Owner(), Token: lock.Token()}}, "%s", token)
 }
 
-// releaseHold releases the lock if it is still held. --timeout or a signal ends the wait
-// for confirmation.
+// releaseHold releases the lock if it is still held. --timeout or a signal ends the wait for confirmation.
 func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx) // a second signal ends the program anyway
@@ -79,7 +69,7 @@ func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	switch {
 	case errors.Is(lock.Err(), holdfast.ErrLost):
 		return &exitError{exitLost, a.because(lock.Err())}
-	case errors.Is(err, holdfast.ErrLost): // noticed by the release
+	case errors.Is(err, holdfast.ErrLost): // the release has noticed it
 		return &exitError{exitLost, err}
 	case errors.Is(lock.Err(), holdfast.ErrTTLExpired):
 		return &exitError{exitTTL, fmt.Errorf("%q: --ttl was reached", lock.Key())}

@@ -45,10 +45,6 @@ func TestShowHolders(t *testing.T) {
 		if got := strings.Join(lines, " | "); got != want {
 			t.Errorf("limit %d:\n%s, want\n%s", limit, got, want)
 		}
-		rows := holderRows(shared(limit), 80, time.Now())
-		if len(rows) != 8 || rows[1].style != bold || rows[6].text != "held by  web3" {
-			t.Errorf("limit %d: the page of watch has %v", limit, rows)
-		}
 	}
 	if got, want := (sight{info: shared(4)}).line(), "held key=k owner=web1 token=7 holders=3 limit=4 waiting=3 next=web4"; got != want {
 		t.Errorf("the line of watch is %q, want %q", got, want)

@@ -49,12 +49,12 @@ func newListCommand(a *app) *cobra.Command {
 				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%s\t%d\n", header, plain(info.Key), owner, info.Token, since(info), heard(info, moment), len(info.Queue))
 				header = ""
 			}
-			return errors.Join(t.Flush(), failed) // what was found is printed in any case
+			return errors.Join(t.Flush(), failed) // the keys found so far are printed in any case
 		},
 	}
 }
 
-// since is when the holder was granted the lock; or, where only that is known, when it joined the queue.
+// since says when the lock was granted, or else when the holder joined the queue.
 func since(info holdfast.Info) string {
 	if info.Since.IsZero() && !info.QueuedAt.IsZero() {
 		return "queued " + moment(info.QueuedAt)
@@ -68,8 +68,7 @@ const (
 	completeMax     = 500
 )
 
-// completeKey offers the keys that are held. After an error it offers
-// nothing: a shell cannot show it.
+// completeKey offers the keys that are held. After an error, which a shell cannot show, it offers nothing.
 func (a *app) completeKey(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 || a.readEnv(cmd) != nil || a.begin() != nil {

@@ -15,7 +15,7 @@ import (
 func main() {
 	job.BeGuard()
 
-	// Otherwise SIGPIPE would kill the program at once, whatever it holds.
+	// Otherwise SIGPIPE would kill the program at once, with a lock held.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	ctx, leave, cancel := interruptible(context.Background())
@@ -24,14 +24,13 @@ func main() {
 	os.Exit(a.main(ctx, os.Args[1:]))
 }
 
-// interrupted is the cause of a ctx that a signal has ended.
+// interrupted is the cause of a ctx that was ended by a signal.
 type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "interrupted by " + signalName(i.signal) }
 
-// interruptible returns a ctx that ends at the first SIGINT, SIGTERM, SIGHUP or SIGQUIT.
-// That restores the default action, so a second signal ends the program at once. After
-// leave, signals no longer end ctx. Ignored signals, as under nohup, stay ignored.
+// interruptible returns a ctx that ends at the first SIGINT, SIGTERM, SIGHUP or SIGQUIT. From then on signals have their default action,
+// so a second signal ends the program at once. After leave, signals no longer end ctx. Ignored signals, as under nohup, stay ignored.
 func interruptible(parent context.Context) (ctx context.Context, leave, cancel func()) {
 	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -55,7 +54,7 @@ func interruptible(parent context.Context) (ctx context.Context, leave, cancel f
 		close(quit)
 		<-left
 		select {
-		case s := <-signals: // it came before leave
+		case s := <-signals: // from before leave
 			end(interrupted{s.(syscall.Signal)})
 		default:
 		}
@@ -74,10 +73,10 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	if !a.began { // an error of cobra's
+	if !a.began { // cobra's error
 		err = commandLineError(err)
 	}
-	if isUnread(err) { // nor would anybody read a message
+	if isUnread(err) { // a message would not be read either
 		return 128 + int(syscall.SIGPIPE)
 	}
 	if quiet := (*exitError)(nil); !errors.As(err, &quiet) || quiet.err != nil {
@@ -86,8 +85,8 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return exitCode(ctx, err)
 }
 
-// isUnread reports whether an error says that nobody reads the output any more. That of a
-// connection to the engine that is broken matches EPIPE, too, but is not that of a file.
+// isUnread reports whether the reader of the output is gone. The error of a broken connection to the engine matches EPIPE too, but is no
+// error of a file.
 func isUnread(err error) bool {
 	var file *fs.PathError
 	return errors.As(err, &file) && file.Op == "write" && errors.Is(file.Err, syscall.EPIPE)

@@ -53,16 +53,15 @@ func (a *app) warn(format string, args ...any) {
 // maxLine bounds the bytes of a message, which may quote foreign text.
 const maxLine = 4096
 
-// line turns a message into one printable line, whatever libraries and servers put into it.
+// line turns a message, which may have foreign text, into one printable line.
 func line(s string) string {
 	s = cut(strings.TrimPrefix(s, "holdfast: "), maxLine) // the library's prefix
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' })
 	return printable(strings.Join(parts, " "))
 }
 
-// plain makes foreign text safe for a terminal. It quotes text like a Go string if it is
-// empty, not printable, or has quotes or backslashes. So no control character or change of
-// writing direction gets through, and two texts never look the same.
+// plain makes foreign text safe for a terminal. It quotes text like a Go string if it is empty, not printable, or has quotes or
+// backslashes. So no control character or change of writing direction gets through, and two texts never look the same.
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	if s != "" && quoted[1:len(quoted)-1] == s {

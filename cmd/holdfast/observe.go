@@ -12,87 +12,68 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// observeFlags are the flags of observe.
-type observeFlags struct {
-	key    string
-	script string
-}
-
 func newObserveCommand(a *app) *cobra.Command {
-	var o observeFlags
-	cmd := &cobra.Command{
-		Use:               "observe KEY",
-		Short:             "Print a line, or run a command, for each change of holder",
-		Args:              exactlyOneKey,
-		ValidArgsFunction: a.completeKey,
-	}
-	cmd.Flags().StringVar(&o.script, "exec", "", "instead of printing, run `STRING` with $SHELL -c (or /bin/sh -c) for each change")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.key = args[0]
-		return a.observe(cmd.Context(), o)
+	var script string
+	cmd := a.keyCommand("observe", "Print a line, or run a command, for each change of holder", &connectOptions{},
+		func(ctx context.Context, c *client, key string) error { return a.observe(ctx, c, key, script) })
+	cmd.Flags().StringVar(&script, "exec", "", "instead of printing, run `STRING` with $SHELL -c (or /bin/sh -c) for each change")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if script == "" {
+			return nil
+		}
+		a.speakAside()
+		name := shell(script)[0]
+		if _, err := exec.LookPath(name); err != nil {
+			return &exitError{exitNotFound, fmt.Errorf("there is no shell %s", plain(name))}
+		}
+		return nil
 	}
 	return cmd
 }
 
-// observe tells of each change until the program ends.
-func (a *app) observe(parent context.Context, o observeFlags) error {
-	if o.script != "" {
-		if name := shell(o.script)[0]; !runnable(name) {
-			return &exitError{exitNotFound, fmt.Errorf("there is no shell %s", plain(name))}
-		}
-		a.speakAside()
-	}
-	c, err := a.connect(parent, connectOptions{})
-	if err != nil {
+// observe reports each change until the program ends.
+func (a *app) observe(parent context.Context, c *client, key, script string) error {
+	if _, err := a.inspect(parent, c, key); err != nil { // the address may be wrong, and Observe would wait
 		return err
 	}
-	defer a.disconnect(c)
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
-	if err := a.reachable(ctx, c, o.key); err != nil {
-		return err
-	}
-	if o.script == "" {
+	ctx, cancel := a.whileRead(parent, script == "")
+	defer cancel()
+	defer a.tellOutages(c, "the last state may be outdated")()
+	return a.ending(parent, ctx, a.tellChanges(ctx, c, key, script))
+}
+
+// whileRead returns a ctx that also ends when no program reads the output any more, if the command prints.
+func (a *app) whileRead(parent context.Context, prints bool) (ctx context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(parent)
+	if prints {
 		go func() {
 			if err := unread(a.out); err != nil {
-				cancel(err)
+				end(err)
 			}
 		}()
 	}
-	defer a.tellOutages(c, "the last state may be outdated")()
-	switch err := a.tellChanges(ctx, c, o); {
-	case parent.Err() != nil: // an interrupt is the usual way to end it, and needs no message
+	return ctx, func() { end(nil) }
+}
+
+// ending is the error of a command that goes on until ctx ends. An interrupt is the usual way to end it, and needs no message.
+func (a *app) ending(parent, ctx context.Context, err error) error {
+	switch {
+	case parent.Err() != nil:
 		return &exitError{code: exitCode(parent, context.Cause(parent))}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	default:
-		return err
 	}
-}
-
-// runnable reports whether there is such a program.
-func runnable(name string) bool {
-	_, err := exec.LookPath(name)
-	return err == nil
-}
-
-// reachable asks about a key, and fails if there is no answer within --timeout: a user who
-// has the address wrong is to hear of it.
-func (a *app) reachable(ctx context.Context, c *client, key string) error {
-	ctx, cancel := a.bounded(ctx)
-	defer cancel()
-	_, err := c.Inspect(ctx, key)
 	return err
 }
 
-// tellChanges returns what ends the observation.
-func (a *app) tellChanges(ctx context.Context, c *client, o observeFlags) error {
-	for info, err := range c.Observe(ctx, o.key) {
+// tellChanges reports each change until the observation ends, and returns its error.
+func (a *app) tellChanges(ctx context.Context, c *client, key, script string) error {
+	for info, err := range c.Observe(ctx, key) {
 		switch {
 		case err != nil:
 			return err
-		case o.script != "":
-			a.runForChange(ctx, o.script, info)
+		case script != "":
+			a.runForChange(ctx, script, info)
 		default:
 			if err := a.printChange(info); err != nil {
 				return err
@@ -116,7 +97,7 @@ func (a *app) printChange(info holdfast.Info) error {
 // execGrace is the time from SIGTERM to SIGKILL for the command of an observe that ends.
 const execGrace = 5 * time.Second
 
-// runForChange runs a command that is told of a state.
+// runForChange runs a command for a state.
 func (a *app) runForChange(ctx context.Context, script string, info holdfast.Info) {
 	command := shell(script)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -137,7 +118,7 @@ func (a *app) runForChange(ctx context.Context, script string, info holdfast.Inf
 	}
 }
 
-// tellOutages says on stderr when the engine cannot be reached, with what follows from it, and when it can again, until stop is called.
+// tellOutages reports outages of the engine on stderr, with their consequence, and their ends, until stop is called.
 func (a *app) tellOutages(c *client, so string) (stop func()) {
 	events := c.Events()
 	ended, quit := make(chan struct{}), make(chan struct{})

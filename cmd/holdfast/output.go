@@ -18,8 +18,7 @@ import (
 // json reports whether the output format is JSON.
 func (a *app) json() bool { return a.set.output == "json" }
 
-// printJSON prints a document as one line. It escapes all characters that are not
-// printable; encoding/json does not.
+// printJSON prints a document as one line. It escapes all characters that are not printable; encoding/json does not.
 func (a *app) printJSON(v any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -52,7 +51,7 @@ func (a *app) print(v any, format string, args ...any) error {
 	return err
 }
 
-// columns formats lines whose columns are separated by tabs. Flush it.
+// columns formats lines whose columns are separated by tabs. The caller must flush it.
 func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 // lockJSON is a key and its holder in JSON.
@@ -133,7 +132,7 @@ func newDataJSON(data []byte) dataJSON {
 	return dataJSON{DataBase64: data}
 }
 
-// withToken tells a token, if there is one.
+// withToken formats a token, if there is one.
 func withToken(token holdfast.Token) string {
 	if token == 0 {
 		return ""

@@ -11,13 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// refusedAfter is how often a command without a connection checks whether all servers
-// refuse connections. The library waits as long as it may, since servers may be starting; a
-// user wants to hear of a wrong port sooner.
+// refusedAfter is the pause between two checks whether all servers refuse connections. The library waits as long as it may, because
+// servers may be starting; a user wants to know of a wrong port sooner.
 const refusedAfter = time.Second
-
-// refusedError is the cause of a ctx that ended because every address refused connections.
-type refusedError struct{ error }
 
 // unlessRefused runs connect, and ends it when every address refuses connections.
 func unlessRefused[T any](ctx context.Context, addresses []string, connect func(context.Context) (T, error)) (T, error) {
@@ -25,18 +21,15 @@ func unlessRefused[T any](ctx context.Context, addresses []string, connect func(
 	defer cancel(nil)
 	go func() {
 		for ctx.Err() == nil {
-			select {
-			case <-time.After(refusedAfter):
-				if err := allRefuse(ctx, addresses); err != nil {
-					cancel(refusedError{err})
-				}
-			case <-ctx.Done():
+			time.Sleep(refusedAfter)
+			if err := allRefuse(ctx, addresses); err != nil {
+				cancel(fmt.Errorf("%w: %w", holdfast.ErrDisconnected, err))
 			}
 		}
 	}()
 	c, err := connect(ctx)
-	if refused := (refusedError{}); err != nil && errors.As(context.Cause(ctx), &refused) {
-		err = fmt.Errorf("%w: %w", holdfast.ErrDisconnected, refused.error)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, holdfast.ErrDisconnected) {
+		err = cause
 	}
 	return c, err
 }
@@ -45,20 +38,12 @@ func unlessRefused[T any](ctx context.Context, addresses []string, connect func(
 func allRefuse(ctx context.Context, addresses []string) error {
 	ctx, cancel := context.WithTimeout(ctx, refusedAfter)
 	defer cancel()
-	errs := make(chan error, len(addresses))
-	for _, address := range addresses {
-		go func() {
-			var dialer net.Dialer
-			conn, err := dialer.DialContext(ctx, "tcp", address)
-			if err == nil {
-				_ = conn.Close()
-			}
-			errs <- err
-		}()
-	}
 	var all error
-	for range addresses {
-		err := <-errs
+	for _, address := range addresses {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
 		if !refuses(err) {
 			return nil
 		}

@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// renewed is a value made of files. It is made again when they change; while a file is missing, broken or half written, the
-// last good value stays.
+// renewed is a value made from files, and made again when they change. While a file is missing or invalid, the last good value stays.
 type renewed[T any] struct {
 	files []string
 	load  func() (T, error)
 
 	mu    sync.Mutex
-	seen  string // the files that value was made of
+	seen  string // the contents of the files of value
 	value T
 }
 
@@ -24,7 +23,7 @@ func newRenewed[T any](load func() (T, error), files ...string) (*renewed[T], er
 	return r, err
 }
 
-// get returns the value as the files have it now.
+// get returns the value by the present files.
 func (r *renewed[T]) get() T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

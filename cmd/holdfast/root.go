@@ -64,12 +64,12 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// helpTexts has the help of commands by their names. Their examples follow a line that says so.
+// helpTexts has the help of commands by their names. Examples follow the line "Examples:".
 //
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// addHelp gives a command and those below it their help.
+// addHelp gives a command and its subcommands their help.
 func addHelp(cmd *cobra.Command) {
 	if text, err := helpTexts.ReadFile("help/" + cmd.Name() + ".txt"); err == nil {
 		cmd.Long, cmd.Example, _ = strings.Cut(strings.TrimSuffix(string(text), "\n"), "\n\nExamples:\n")

@@ -42,7 +42,7 @@ func (r *runFlags) newCommand(a *app, name string) *cobra.Command {
 	}
 }
 
-// addCommandFlags adds the flags that say what to run, and how to end it.
+// addCommandFlags adds the flags about the command and its end.
 func (r *runFlags) addCommandFlags(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own, with or without "--"
@@ -53,7 +53,7 @@ func (r *runFlags) addCommandFlags(a *app, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKey)
 }
 
-// runs says what the command does once its flags are valid.
+// runs sets the function that is called once the flags are valid.
 func (r *runFlags) runs(a *app, cmd *cobra.Command, run func() error) {
 	f := cmd.Flags()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -97,7 +97,7 @@ func (r *runFlags) check(cmd *cobra.Command) error {
 		return usagef("--all: a key is empty")
 	case all && len(slices.Compact(slices.Sorted(slices.Values(r.all)))) < len(r.all):
 		return usagef("--all: a key is there twice: %q", r.all)
-	case all: // in the place of a key
+	case all: // instead of a key
 	case r.key == "" && cmd.Flags().Changed("command"):
 		return usagef("which key? It comes first: holdfast %s KEY -c STRING", cmd.Name())
 	case r.key == "":
@@ -110,8 +110,6 @@ func (r *runFlags) check(cmd *cobra.Command) error {
 		r.command = shell(r.script)
 	case len(r.command) == 0:
 		return usagef("which command? It comes after the key: holdfast %s KEY -- COMMAND", cmd.Name())
-	case r.grace < 0:
-		return usagef("--grace: %v is negative", r.grace)
 	}
 	return r.acquireFlags.check(cmd)
 }

@@ -49,7 +49,7 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 	if e := (*startError)(nil); errors.As(err, &e) {
 		err = cannotRun(name, job.Explain(e.err))
 	}
-	a.hasty = errors.Is(h.lock.Err(), holdfast.ErrLost) // there is little to say, and perhaps nobody listens
+	a.hasty = errors.Is(h.lock.Err(), holdfast.ErrLost) // there is little to say, and perhaps no engine
 	return h.release(err)
 }
 
@@ -62,7 +62,7 @@ func cannotRun(name string, err error) error {
 	return &exitError{code, fmt.Errorf("%s: %w", plain(name), err)}
 }
 
-// grantEnvironment is what the command of run is told.
+// grantEnvironment describes the grant to the command of run.
 func grantEnvironment(lock *holdfast.Lock) []string {
 	tell := map[string]string{"HOLDFAST_KEY": lock.Key(), "HOLDFAST_OWNER": lock.Owner()}
 	if lock.Token() != 0 {
@@ -71,8 +71,7 @@ func grantEnvironment(lock *holdfast.Lock) []string {
 	return environment(tell)
 }
 
-// allEnvironment is what the command of run --all is told: of the keys in the order in which
-// they were given.
+// allEnvironment describes the grants to the command of run --all, in the order of the flag.
 func allEnvironment(locks *holdfast.Locks, keys []string) []string {
 	tell := make(map[string]string)
 	for i, key := range keys {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// settings are what all commands share.
+// settings are shared by all commands.
 type settings struct {
 	engine    string
 	lease     time.Duration
@@ -20,7 +20,7 @@ type settings struct {
 	verbose   bool
 	engines   []engine
 	given     []*pflag.Flag     // by flags and variables
-	unflagged map[string]string // by the name of an engine: a variable of its own that is set and has no flag
+	unflagged map[string]string // by the name of an engine: a variable of the engine that is set and has no flag
 }
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
@@ -31,10 +31,10 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.engine, "engine", "", fmt.Sprintf("%s; follows from %s", listed(s.engines, "or", about.choice),
 		listed(s.engines, "or", func(b about) string { return "--" + b.means })))
 	leases := listed(s.engines, "and", func(b about) string { return fmt.Sprintf("%v on %s", b.lease, b.name) })
-	f.DurationVar(&s.lease, "lease", 0, "how long others wait for a silent holder; on ZooKeeper the session timeout (default "+leases+")")
+	f.DurationVar(&s.lease, "lease", 0, "how long other clients wait for a silent holder; on ZooKeeper the session timeout (default "+leases+")")
 	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "how long to wait for a connection, and for each answer")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
-	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "log the steps of the library to stderr")
 	for _, e := range s.engines {
 		name, own := e.about().name, newFlagSet()
 		e.addFlags(own)
@@ -48,7 +48,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	})
 }
 
-// completeChoices offers the values of settings that have few.
+// completeChoices offers the values of settings with few values.
 func (s *settings) completeChoices(root *cobra.Command) {
 	choices := map[string][]string{"output": {"text", "json"}}
 	for _, e := range s.engines {
@@ -60,7 +60,7 @@ func (s *settings) completeChoices(root *cobra.Command) {
 	}
 }
 
-// Annotations of a flag: its environment variable, and the only engine that it is for.
+// Annotations of a flag: its environment variable, and its engine if it is for only one.
 const (
 	envAnnotation    = "holdfast_env"
 	engineAnnotation = "holdfast_engine"
@@ -99,17 +99,18 @@ func (a *app) readEnv(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// checkGiven refuses values that would silently mean the default: a duration of 0, except for
-// --grace and --wait, which has its own message, and text that a script has left empty by mistake.
+// checkGiven refuses durations that are negative, and values that would silently mean the default: a duration of 0, except for --grace,
+// and text that a script has left empty by mistake. --wait has messages of its own.
 func (s *settings) checkGiven(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed {
 			s.given = append(s.given, flag)
 		}
+		d, _ := time.ParseDuration(flag.Value.String())
 		switch {
 		case err != nil || !flag.Changed:
-		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace" && flag.Name != "wait":
-			err = usagef("--%s: 0s is not positive; leave it out for the default", flag.Name)
+		case flag.Value.Type() == "duration" && flag.Name != "wait" && (d < 0 || d == 0 && flag.Name != "grace"):
+			err = usagef("--%s: %v is not positive; leave it out for the default", flag.Name, d)
 		case slices.Contains([]string{"owner", "root", "command", "exec"}, flag.Name) && flag.Value.String() == "":
 			err = usagef("--%s: it is empty; leave it out for the default", flag.Name)
 		}
@@ -119,13 +120,8 @@ func (s *settings) checkGiven(cmd *cobra.Command) (err error) {
 
 // check refuses invalid settings before anything is sent.
 func (s *settings) check() error {
-	switch {
-	case s.output != "text" && s.output != "json":
+	if s.output != "text" && s.output != "json" {
 		return usagef("--output: %q is neither text nor json", s.output)
-	case s.timeout <= 0:
-		return usagef("--timeout: %v is not positive", s.timeout)
-	case s.lease < 0:
-		return usagef("--lease: %v is negative", s.lease)
 	}
 	return nil
 }

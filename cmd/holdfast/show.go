@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -12,33 +13,32 @@ import (
 )
 
 func newShowCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show KEY",
-		Short:             "Show who holds a key and who waits for it",
-		Args:              exactlyOneKey,
-		ValidArgsFunction: a.completeKey,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd.Context(), connectOptions{})
-			if err != nil {
-				return err
-			}
-			defer a.disconnect(c)
-			ctx, cancel := a.bounded(cmd.Context())
-			defer cancel()
-			info, err := c.Inspect(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json() {
-				return a.printJSON(newLockJSON(info))
-			}
-			return describe(a.out, info)
-		},
-	}
+	const short = "Show who holds a key and who waits for it"
+	return a.keyCommand("show", short, &connectOptions{}, func(ctx context.Context, c *client, key string) error {
+		info, err := a.inspect(ctx, c, key)
+		switch {
+		case err != nil:
+			return err
+		case a.json():
+			return a.printJSON(newLockJSON(info))
+		}
+		return describe(a.out, info)
+	})
 }
 
-// details are the known facts about a holder other than its name, as names and values. tell
-// and data format moments and data.
+// holders names the holders of a key: the oldest, the number of others that share it, and the mode.
+func holders(info holdfast.Info) string {
+	name := cut(plain(info.Owner), 2*holdfast.MaxOwner)
+	if n := len(info.Holders); n > 1 {
+		name += fmt.Sprintf(" and %d more", n-1)
+	}
+	if mode := (driver.Mode{Shared: info.Shared, Limit: info.Limit}); mode.Shared {
+		name += fmt.Sprintf(" (%v)", mode)
+	}
+	return name
+}
+
+// details returns the known facts about a holder other than its name, as names and values. tell and data format moments and data.
 func details(info holdfast.Info, tell func(time.Time) string, data func(string) string) (all [][2]string) {
 	for _, d := range []struct {
 		known       bool
@@ -62,9 +62,12 @@ func details(info holdfast.Info, tell func(time.Time) string, data func(string) 
 func describe(w io.Writer, info holdfast.Info) error {
 	t := columns(w)
 	fmt.Fprintf(t, "key\t%s\n", plain(info.Key))
-	if info.Shared {
-		name, value := sharing(info)
-		fmt.Fprintf(t, "%s\t%s\n", name, value)
+	switch {
+	case !info.Shared:
+	case info.Limit > 0:
+		fmt.Fprintf(t, "permits\t%d of %d\n", len(info.Holders), info.Limit)
+	default:
+		fmt.Fprintf(t, "shared\tby %d\n", len(info.Holders))
 	}
 	for grant := range info.Each() {
 		fmt.Fprintf(t, "held by\t%s\n", plain(grant.Owner))
@@ -91,7 +94,7 @@ func describe(w io.Writer, info holdfast.Info) error {
 	return t.Flush()
 }
 
-// heard is when the holder was last heard of; of several, the oldest one that seems to be dead, if there is one.
+// heard says when the holder was last heard of. Of several it is the oldest one that seems to be dead, if there is one.
 func heard(info holdfast.Info, tell func(time.Time) string) string {
 	for grant := range info.Each() {
 		if grant.SeemsDead(time.Now()) {
@@ -107,22 +110,4 @@ func momentAndAge(t time.Time) string {
 		return "-"
 	}
 	return fmt.Sprintf("%s (%v ago)", moment(t), max(0, time.Since(t)).Round(time.Second))
-}
-
-// takes checks the number of arguments.
-func takes(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return usagef("usage: %s", cmd.UseLine())
-		}
-		return nil
-	}
-}
-
-// exactlyOneKey checks that there is one key. The engine checks the key itself.
-func exactlyOneKey(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && args[0] == "" {
-		return usagef("KEY is empty")
-	}
-	return takes(1, 1)(cmd, args)
 }

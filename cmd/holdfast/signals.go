@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// wakePeriod is how long to wait for a stop signal to this program to take effect, on
-// whichever thread. It has none if no shell with job control could continue the program.
+// wakePeriod is the time in which a stop signal to this program takes effect, on any thread. It has no effect if no shell with job control
+// could continue the program.
 const wakePeriod = time.Second
 
-// forward passes a signal on to the command. Once the command has ended, one signal kills
-// its leftovers, and another ends this program.
+// forward passes a signal on to the command. Once the command has ended, one signal kills the processes that it has left, and another ends
+// this program.
 func (h *supervisor) forward(s syscall.Signal) {
 	switch {
 	case s == syscall.SIGCONT:
@@ -34,21 +34,21 @@ func (h *supervisor) forward(s syscall.Signal) {
 	}
 }
 
-// ends reports whether a signal is one that ends programs.
+// ends reports whether a signal ends programs.
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// stopped handles a command that was stopped: because it is part of the same job to the
-// shell as this program, or because it wants the terminal.
+// stopped handles a command that was stopped: because to the shell it is part of the same job as this program, or because it wants the
+// terminal.
 func (h *supervisor) stopped(by syscall.Signal) {
 	stopping := h.stopping
 	h.stopping = false
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU // the terminal
 	if wants && (stopping || h.terminal != nil && h.terminal.Has(h.job)) {
-		// It has it already, or has just been told to stop. This is how it stops itself at Ctrl-Z if it is this program, too: see suspend.
-		// To continue it, and tell it to stop once more, would be of no use: that takes the word back before it is heard.
-		// If it does want the terminal, it asks again when it goes on.
+		// The command has the terminal already, or was just told to stop. holdfast itself stops so at Ctrl-Z if it is the command: see suspend.
+		// It is of no use to continue the command and send SIGTSTP again: SIGCONT discards a pending stop signal. If the command does want
+		// the terminal, it asks again when it goes on.
 		wants, by = false, syscall.SIGTSTP
 	}
 	switch {
@@ -60,14 +60,13 @@ func (h *supervisor) stopped(by syscall.Signal) {
 	case wants, by == syscall.SIGTSTP:
 		h.suspend(by)
 	}
-	// Whoever sent SIGSTOP will continue the command. Until then the lock is held.
+	// The sender of SIGSTOP will continue the command. Until then the lock is held.
 }
 
-// suspend stops this program and its process group, which the user's shell knows. Nobody
-// renews the lock then.
+// suspend stops this program and its process group, which the user's shell knows. The lock is not renewed then.
 //
-// It uses SIGTTIN, which has no effect if nobody could continue the program. SIGTSTP has
-// the same default action, but Go cannot restore that once it has caught the signal.
+// It uses SIGTTIN, which has no effect if no shell could continue the program. SIGTSTP has the same default action, but Go cannot restore
+// that once it has caught the signal.
 func (h *supervisor) suspend(by syscall.Signal) {
 	h.app.log.Info("stopped together with the command: the lock is not renewed meanwhile")
 	h.terminal.TakeBack(h.job)

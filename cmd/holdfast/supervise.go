@@ -21,12 +21,12 @@ import (
 type supervisor struct {
 	app  *app
 	lock hold
-	each []*holdfast.Lock // with --all: those that lock has
+	each []*holdfast.Lock // with --all: the single locks
 	key  string
 	window
 	ttl   time.Duration
-	term  context.Context // the command is to end with it; nil if only with the lock
-	asked <-chan string   // has the key of each lock that somebody asks for; nil if they are not told of
+	term  context.Context // the command ends with it, and with the lock; nil for only with the lock
+	asked <-chan string   // delivers the key of each lock that another client asks for; nil if that is not reported
 
 	job      *job.Job
 	guard    *job.Guard    // nil if there is none
@@ -34,23 +34,23 @@ type supervisor struct {
 	terminal *job.Terminal // nil if there is none
 	signals  chan os.Signal
 
-	done     <-chan struct{} // closes when the lock ends; nil once that has been dealt with
-	ends     chan error      // with --all: how each lock has ended, once the first has
-	known    time.Time       // the lock's last known deadline
-	over     int             // exit status if the command is being ended, else 0
-	kill     alarm
+	done     <-chan struct{}  // closes when the lock ends; nil once the end has been handled
+	ends     chan error       // with --all: how each lock has ended, once the first has
+	known    time.Time        // the lock's last known deadline
+	over     int              // exit status if the command is being ended, else 0
+	kill     time.Time        // when SIGKILL is due; zero if it is not
 	stopping bool             // SIGTSTP was passed on, and the command has not stopped yet
 	woken    <-chan time.Time // fires after an attempt to stop this program
 
 	status  job.Status
 	ended   bool // the command has ended; others of its group may be alive
-	alone   bool // by itself: nothing was ending it, and its lock was live
+	alone   bool // it ended by itself, while its lock was live
 	front   bool // it had the terminal to the end
 	told    bool // a signal that ends programs was passed on to the command
 	hurried bool // a signal came before the command started, or after it ended
 }
 
-// asked is for a supervisor's field of that name.
+// asked returns the channel for a supervisor's field of that name.
 func asked(locks ...*holdfast.Lock) <-chan string {
 	keys := make(chan string, len(locks))
 	for _, l := range locks {
@@ -84,8 +84,7 @@ var forwarded = []os.Signal{
 	syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// run runs the command, and returns when its group is empty. It has already printed the
-// errors of a running command.
+// run runs the command, and returns when its group is empty. It has already printed the errors of a running command.
 func (h *supervisor) run(ctx context.Context, command job.Command) error {
 	h.signals = make(chan os.Signal, 64)
 	for _, s := range forwarded {
@@ -100,7 +99,7 @@ func (h *supervisor) run(ctx context.Context, command job.Command) error {
 	}
 	var err error
 	if h.guard, err = job.StartGuard(h.key); err != nil {
-		h.app.warn("%v: if holdfast is killed or stopped, nobody ends the command in time", err)
+		h.app.warn("%v: if holdfast is killed or stopped, the command is not ended in time", err)
 	}
 	defer func() { h.guard.Dismiss() }()
 	h.known, h.done = h.lock.Deadline(), h.lock.Done()
@@ -121,8 +120,8 @@ func (h *supervisor) run(ctx context.Context, command job.Command) error {
 	return h.result()
 }
 
-// interactive reports whether the command gets the terminal from the start. In a pipeline,
-// others such as a pager may want it too; then the command gets it when it asks for it.
+// interactive reports whether the command gets the terminal from the start. In a pipeline, another program such as a pager may want it
+// too; then the command gets it when it asks for it.
 func interactive() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
@@ -155,7 +154,7 @@ func (h *supervisor) watch() {
 				h.stopped(change.Stopped)
 				continue
 			}
-			changes, ttl, over = nil, nil, nil // what has ended by itself is not ended by anything else
+			changes, ttl, over = nil, nil, nil // neither --ttl nor the term ends it any more
 			h.commandEnded(change.Status)
 		case s := <-h.signals:
 			h.forward(s.(syscall.Signal))
@@ -172,11 +171,11 @@ func (h *supervisor) watch() {
 			}
 		case key := <-h.asked:
 			if h.over == 0 {
-				h.app.warn("somebody asks for %s: it is held until the command ends", plain(key))
+				h.app.warn("another client asks for %s: it is held until the command ends", plain(key))
 			}
 		case <-ttl:
 			h.end(exitTTL, fmt.Errorf("the command has run for %v (--ttl)", h.ttl), time.Now().Add(h.grace))
-		case <-h.kill.c():
+		case <-due(h.kill):
 			h.killNow()
 		case <-h.woken:
 			h.resume()
@@ -189,20 +188,19 @@ func (h *supervisor) watch() {
 	}
 }
 
-// look records how long the lock lasts, and checks whether a machine that was asleep has
-// missed an alarm.
+// look notes the end of the lease, and checks whether the machine was asleep when SIGKILL was due.
 func (h *supervisor) look() {
 	h.job.Reap(h.guard)
 	if until := h.lock.Deadline(); h.lock.Err() == nil {
 		h.known = until
 		h.guard.Watch(h.job, until.Add(h.grace))
 	}
-	if h.kill.passed() {
+	if !h.kill.IsZero() && passed(h.kill) {
 		h.killNow()
 	}
 }
 
-// commandEnded ends what the command left running.
+// commandEnded ends the processes that the command has left.
 func (h *supervisor) commandEnded(status job.Status) {
 	h.status, h.ended = status, true
 	h.alone = h.over == 0 && h.lock.Err() == nil
@@ -228,13 +226,13 @@ func (h *supervisor) lost() {
 	case othersMayHave(err):
 		at = time.Time{}
 	case deadline.Before(h.known):
-		at = time.Time{} // it did not expire: the engine ended it, and somebody else may have it
+		at = time.Time{} // it did not expire: the engine ended it, and another client may have it
 	default:
 		h.guard.Watch(h.job, at)
 	}
 	h.end(exitLost, err, at)
 	h.ends = make(chan error, len(h.each))
-	for _, l := range h.each { // another may be broken during the grace
+	for _, l := range h.each { // another lock may be broken during the grace
 		go func() {
 			<-l.Done()
 			h.ends <- l.Err()
@@ -242,17 +240,17 @@ func (h *supervisor) lost() {
 	}
 }
 
-// othersMayHave reports whether somebody else may have a lock already that was lost.
+// othersMayHave reports whether another client may already have a lock that was lost.
 func othersMayHave(err error) bool {
 	return errors.Is(err, holdfast.ErrBroken) || errors.Is(err, holdfast.ErrReclaimed) ||
 		errors.Is(err, holdfast.ErrTakenOver) || errors.Is(err, holdfast.ErrClockJump)
 }
 
-// exitStepDown says that the command was ended because its term was over; no program ends with it.
+// exitStepDown marks a command that was ended because its term was over. No program ends with it.
 const exitStepDown = -1
 
-// end ends the whole group with SIGTERM now and SIGKILL at a moment, which may have passed.
-// The first reason and the earliest moment count.
+// end ends the whole group with SIGTERM now and SIGKILL at a moment, which may have passed. The first reason and the earliest moment
+// count.
 func (h *supervisor) end(status int, why error, at time.Time) {
 	left := time.Until(at)
 	how := "SIGKILL to the command"
@@ -271,13 +269,14 @@ func (h *supervisor) end(status int, why error, at time.Time) {
 func (h *supervisor) terminate(at time.Time) {
 	h.signal(syscall.SIGTERM)
 	h.signal(syscall.SIGCONT) // a stopped process handles SIGTERM only after this
-	h.kill.set(at)
+	if h.kill.IsZero() || at.Before(h.kill) {
+		h.kill = at
+	}
 }
 
-// killNow kills the group. An uninterruptible process dies later; this program holds the
-// lock until then.
+// killNow kills the group. An uninterruptible process dies later; this program holds the lock until then.
 func (h *supervisor) killNow() {
-	h.kill.clear()
+	h.kill = time.Time{}
 	h.signal(syscall.SIGKILL)
 }
 
@@ -311,8 +310,8 @@ func (h *supervisor) outcome() error {
 	return nil
 }
 
-// release releases the lock, and returns the program's error. --timeout or a signal ends
-// the wait for confirmation; if one came before, a further signal has its default action.
+// release releases the lock, and returns the program's error. --timeout or a signal ends the wait for confirmation. If a signal came
+// before, a further one has its default action.
 func (h *supervisor) release(result error) error {
 	ctx := context.Background()
 	if !h.hurried {
@@ -330,7 +329,7 @@ func (h *supervisor) release(result error) error {
 	}
 	switch {
 	case err == nil || h.over != 0:
-	case errors.Is(err, holdfast.ErrLost) && h.job == nil: // it was not started, and result says why
+	case errors.Is(err, holdfast.ErrLost) && h.job == nil: // the command was not started, and result says why
 	case errors.Is(err, holdfast.ErrLost):
 		return &exitError{exitLost, fmt.Errorf("%w: noticed only when the command had ended", err)}
 	default:

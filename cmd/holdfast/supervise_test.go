@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// expired is a hold that nobody could renew.
+// expired is a hold that could not be renewed.
 type expired struct{ at time.Time }
 
 func (expired) Done() <-chan struct{} {
@@ -83,7 +83,7 @@ func TestAnotherLockIsBrokenInTheGrace(t *testing.T) {
 	}
 }
 
-// unconfirmed is a hold whose release nobody confirms; a signal comes meanwhile.
+// unconfirmed is a hold whose release is not confirmed; a signal comes meanwhile.
 type unconfirmed struct{ expired }
 
 func (unconfirmed) Release(ctx context.Context) error {

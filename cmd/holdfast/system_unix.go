@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
-// unread returns the error of a write once nobody reads a pipe or socket any more; a write
-// would notice only at the next change. For other files it returns nil at once.
+// unread waits until the reader of a pipe or socket is gone, and returns the error that a write would get then. For other files it returns
+// nil at once.
 func unread(w io.Writer) error {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -33,7 +33,7 @@ func unread(w io.Writer) error {
 		return nil
 	}
 	var broken error
-	_ = raw.Control(func(fd uintptr) { // it fails if the file is closed, and keeps it from being closed meanwhile
+	_ = raw.Control(func(fd uintptr) { // which keeps the file open meanwhile
 		fds := []unix.PollFd{{Fd: int32(fd)}}
 		for broken == nil {
 			if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
@@ -44,18 +44,16 @@ func unread(w io.Writer) error {
 	return broken
 }
 
-// readInBackground makes reads from the terminal in the background fail with EIO rather
-// than stop the program.
+// readInBackground makes reads from the terminal in the background fail with EIO rather than stop the program.
 func readInBackground() { signal.Ignore(syscall.SIGTTIN) }
 
-// signalName is what users call a signal.
+// signalName is the name of a signal for users.
 func signalName(s syscall.Signal) string { return cmp.Or(unix.SignalName(s), s.String()) }
 
-// inGroup lets a command run in its own process group, of which cleanUp leaves nothing once
-// the command's ctx has ended it. What others of the group have to do at SIGTERM they may do
-// within cmd.WaitDelay, like the command itself.
+// inGroup lets a command run in its own process group. Once the command's ctx has ended it, cleanUp kills the processes of the group that
+// have not ended within cmd.WaitDelay.
 func inGroup(cmd *exec.Cmd) (cleanUp func()) {
-	var kill time.Time // zero while nothing has ended it
+	var kill time.Time // zero while ctx goes on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		kill = time.Now().Add(cmd.WaitDelay)
@@ -88,7 +86,7 @@ func foreground(terminal *os.File) bool {
 	return err != nil || group == unix.Getpgrp() // err: not our controlling terminal, or gone
 }
 
-// stopGroup stops this job, as Ctrl-Z does. It has no effect if no shell could continue the job: then it asks to go on itself.
+// stopGroup stops this job, as Ctrl-Z does. That has no effect if no shell could continue the job: then SIGCONT restores the screen.
 func stopGroup() {
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	time.AfterFunc(200*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGCONT) })

@@ -44,8 +44,8 @@ type flagGroup struct {
 	*pflag.FlagSet
 }
 
-// flagGroups returns a command's own flags, those of all commands, and those of only one
-// engine, whose usage begins with the engine's name.
+// flagGroups returns a command's own flags, the flags of all commands, and a group for each engine. The usage of an engine's flag begins
+// with the engine's name.
 func flagGroups(cmd *cobra.Command) []flagGroup {
 	groups := []flagGroup{
 		{"Flags", newFlagSet()},

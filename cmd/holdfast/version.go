@@ -9,11 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". Otherwise the build
-// information has it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". Otherwise the build information has it.
 var version string
 
-// versionJSON says from which sources the program was built.
+// versionJSON names the sources of the program.
 type versionJSON struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

@@ -5,24 +5,25 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-// How often a waiting command looks whom it waits for. On ZooKeeper a look reads the node of each
-// contender, so with many of them looks are rarer: no waiter makes more than ten requests a second.
+// The pauses between two looks at the holder by a waiting command. On ZooKeeper a look reads the node of each contender, so with many of
+// them looks are rarer: no waiter makes more than ten requests a second.
 const (
 	waitingFirst    = time.Second      // most waits are over by then
-	waitingTerminal = 2 * time.Second  // a line is updated
-	waitingLines    = 10 * time.Second // each change is another line
+	waitingTerminal = 2 * time.Second  // for a line that is updated
+	waitingLines    = 10 * time.Second // for another line per change
 	waitingPerNode  = 100 * time.Millisecond
 )
 
-// tellWaiting reports on stderr whom the client waits for, and at which place in the queue,
-// until stop is called.
+// tellWaiting reports on stderr the holder that the client waits for, and the client's place in the queue, until stop is called.
 func (a *app) tellWaiting(ctx context.Context, c *client, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := waiting{app: a, client: c, key: key}
@@ -44,7 +45,7 @@ type waiting struct {
 	app      *app
 	client   *client
 	key      string
-	terminal *os.File // where one line is updated; nil to print lines
+	terminal *os.File // for one line that is updated; nil to print lines
 	told     string   // last
 }
 
@@ -76,7 +77,7 @@ func (w *waiting) run(ctx context.Context) {
 		info, err := w.client.Inspect(look, w.key)
 		cancel()
 		switch {
-		case ctx.Err() != nil, err == nil && info.Held && info.Owner == place.Owner: // it is over
+		case ctx.Err() != nil, err == nil && info.Held && info.Owner == place.Owner: // the wait is over
 		case err != nil:
 			w.show(fmt.Sprintf("waiting for %s: %s", plain(w.key), message(err)))
 		default:
@@ -86,7 +87,7 @@ func (w *waiting) run(ctx context.Context) {
 	}
 }
 
-// waitingFor says at which place in the queue of a key the owner is, and who has the key: a narrow terminal cuts that off.
+// waitingFor formats the owner's place in the queue of a key, and the holder, which a narrow terminal cuts off.
 func waitingFor(info holdfast.Info, owner string) string {
 	text := "waiting for " + plain(info.Key)
 	place, of := 0, 0
@@ -95,7 +96,7 @@ func waitingFor(info holdfast.Info, owner string) string {
 			place, of = i+1, of+1
 		}
 	}
-	if of == 1 && owner != "" { // otherwise it may be another client with the same name
+	if of == 1 && owner != "" { // otherwise the place may be that of another client with the same name
 		text += fmt.Sprintf(", place %d of %d", place, len(info.Queue))
 	}
 	if info.Held {
@@ -142,4 +143,17 @@ func (a *app) terminal(w io.Writer) *os.File {
 		return nil
 	}
 	return f
+}
+
+// fit shortens a text to a number of columns, with an ellipsis if anything is missing.
+func fit(text string, width int) string {
+	if uniseg.StringWidth(text) <= width {
+		return text
+	}
+	var b strings.Builder
+	used := 0
+	for g := uniseg.NewGraphemes(text); g.Next() && used+g.Width() < width; used += g.Width() {
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…"
 }

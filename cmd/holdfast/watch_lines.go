@@ -27,7 +27,7 @@ func (l *lines) show(s sight) error {
 	return nil
 }
 
-// essence is that of which a change is printed: not a heartbeat.
+// essence is the part of a sight whose changes are printed, without heartbeats.
 func (s sight) essence() any {
 	switch {
 	case !s.down.IsZero():
@@ -81,8 +81,7 @@ func (s sight) line() string {
 	return text
 }
 
-// word makes foreign text one word: it quotes text like a Go string unless it is plain and
-// has no spaces, equals signs or quotes.
+// word makes foreign text one word: it quotes text like a Go string unless it is plain and has no spaces, equals signs or quotes.
 func word(s string) string {
 	if p := plain(s); p != s || strings.ContainsFunc(s, func(r rune) bool { return r == '=' || unicode.IsSpace(r) }) {
 		return strconv.Quote(s)

@@ -84,21 +84,9 @@ func newScene(t *testing.T) *scene {
 // begin starts the watch, which prints until the test ends.
 func (s *scene) begin() {
 	s.t.Helper()
-	s.look()
-	s.follow()
-}
-
-// look has the watch look once.
-func (s *scene) look() {
-	s.t.Helper()
 	if err := s.w.look(context.Background()); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// follow has the watch print until the test ends.
-func (s *scene) follow() {
-	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.w.app.follow(ctx, s.w) }()
@@ -199,49 +187,6 @@ func TestWatchLooksSeldom(t *testing.T) {
 	})
 }
 
-// TestWatchWithoutQueue checks that a watch looks only once where nobody can tell who waits, and after
-// an outage; and that what it has been told is not replaced by what an older look has found.
-func TestWatchWithoutQueue(t *testing.T) {
-	inScene(t, func(t *testing.T, s *scene) {
-		s.w.client.queues = false
-		s.begin()
-		s.prints("free key=k")
-		looks := s.looks.Load() // the first event for the connection may have caused one, too
-		lock := s.take()
-		s.prints("held key=k .*")
-		time.Sleep(24 * time.Hour)
-		if n := s.looks.Load() - looks; n != 0 {
-			t.Errorf("%d looks after the first", n)
-		}
-		s.store.Cut(s.watched)
-		s.prints("disconnected key=k")
-		if err := lock.Release(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		s.prints()
-		s.store.Heal(s.watched)
-		s.prints("free key=k")
-	})
-}
-
-// TestWatchObservesAgain checks that a watch whose observation has ended, such as when its rights
-// were withdrawn, says so, and goes on when it can.
-func TestWatchObservesAgain(t *testing.T) {
-	for _, queues := range []bool{false, true} {
-		inScene(t, func(t *testing.T, s *scene) {
-			s.w.client.queues = queues
-			trouble := errors.New("denied")
-			s.look()
-			s.trouble.Store(&trouble)
-			s.follow()
-			s.prints("free key=k", "unknown key=k error=.*denied.*")
-			s.take()
-			s.trouble.Store(nil)
-			s.prints("held key=k .*")
-		})
-	}
-}
-
 // TestJSONLines checks that observe and watch print documents with the fields of show, and that a look fails without a connection.
 func TestJSONLines(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
@@ -264,7 +209,7 @@ func TestJSONLines(t *testing.T) {
 				t.Errorf("it printed %s, want %s", s.out.String(), outage)
 			}
 		}
-		stop := s.observe(observeFlags{})
+		stop := s.observe()
 		prints(`"stale":true`)
 		stop()
 		s.store.Heal(s.watched)
@@ -278,14 +223,13 @@ func TestJSONLines(t *testing.T) {
 }
 
 // observe begins to observe the key of a scene, and returns what ends it.
-func (s *scene) observe(o observeFlags) (stop func()) {
+func (s *scene) observe() (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	o.key = "k"
 	go func() {
 		defer close(ended)
-		_ = s.w.app.tellChanges(ctx, s.w.client, o)
+		_ = s.w.app.tellChanges(ctx, s.w.client, "k", "")
 	}()
 	return func() {
 		cancel()
@@ -297,7 +241,7 @@ func (s *scene) observe(o observeFlags) (stop func()) {
 // outage and one for its end, and no other: a waiter gets none.
 func TestObservePrintsChanges(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
-		defer s.observe(observeFlags{})()
+		defer s.observe()()
 		s.prints("free key=k")
 		lock := s.take(holdfast.WithOwner("a b"), holdfast.WithData([]byte("x\x1b[31m=")))
 		const time = `[-0-9]{10}T[:0-9]{8}\S*`

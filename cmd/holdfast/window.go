@@ -14,8 +14,7 @@ import (
 //	|<---------- trusted ---------->|<---- grace ---->|<drift>|
 //	renewed                         lost: SIGTERM     SIGKILL others may have the lock
 //
-// The client's margin is grace + drift. Drift allows for clocks that run at different rates,
-// and for the time that a process takes to die.
+// The client's margin is grace + drift. Drift allows for clocks that run at different rates, and for the time that a process takes to die.
 type window struct {
 	lease  time.Duration
 	grace  time.Duration
@@ -31,7 +30,7 @@ func divide(lease, grace time.Duration, given bool) (window, error) {
 		grace = lease / 5
 	}
 	w := window{lease: lease, grace: grace, margin: grace + max(50*time.Millisecond, lease/20)}
-	// The library takes at most half the lease, and would silently cut off the rest.
+	// The library takes half the lease at most, and would silently reduce a greater margin.
 	if w.margin >= lease/2 && !given {
 		return w, usagef("--lease: %v is too short for a command: half of it has to be more than %v for the grace and %v for clocks and dying",
 			lease, grace, w.margin-grace)
@@ -43,8 +42,8 @@ func divide(lease, grace time.Duration, given bool) (window, error) {
 	return w, nil
 }
 
-// connectToHold connects with the margin that a command needs. If ZooKeeper's servers grant
-// another session timeout than requested, it divides that one and connects again.
+// connectToHold connects with the margin that a command needs. If ZooKeeper's servers grant another session timeout than requested, it
+// divides that one and connects again.
 func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, error) {
 	e, err := a.set.chosenEngine()
 	if err != nil {
@@ -73,4 +72,19 @@ func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, 
 		lease = negotiated
 	}
 	return nil, window{}, errUnsteady
+}
+
+// passed reports whether a moment has passed on either clock: the monotonic clock stops while the machine is asleep, and the wall clock
+// can be set.
+func passed(at time.Time) bool {
+	now := time.Now()
+	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
+}
+
+// due returns a channel for a moment; nil for the zero moment.
+func due(at time.Time) <-chan time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(at))
 }

@@ -32,7 +32,7 @@ type zooKeeper struct {
 	renewedAuth *renewed[[]zklock.Auth] // set by options
 }
 
-// authVariable has credentials, which no flag may have: everybody on the machine could read them.
+// authVariable has credentials. A flag may not have them, because every user of the machine could read it.
 const authVariable = "HOLDFAST_AUTH"
 
 var nameForms = map[string]zklock.Names{
@@ -47,7 +47,7 @@ func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode, below the chroot, under which keys without a leading slash live")
 	f.StringVar(&z.names, "names", "curator", "ZooKeeper: form of the node names, curator, kazoo, curator-latch for an election with LeaderLatch, or curator-rw: all clients of a lock must agree")
 	f.StringVar(&z.authFile, "auth-file", "", "ZooKeeper: file with SCHEME:CREDENTIALS lines, such as digest:user:password; HOLDFAST_AUTH has one such line itself")
-	f.StringVar(&z.acl, "acl", "open", "ZooKeeper: who may use the znodes that are created: open (everybody) or creator (clients with the same credentials or certificate)")
+	f.StringVar(&z.acl, "acl", "open", "ZooKeeper: ACL of new znodes: open (for everybody) or creator (for clients with the same credentials or certificate)")
 	f.DurationVar(&z.tick, "tick-time", 0, "ZooKeeper: the servers' tickTime, where they accept sessions of less than two ticks")
 	z.tlsSettings.addFlags(f)
 }
@@ -128,7 +128,7 @@ func (t *tlsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.tlsServer, "tls-server-name", "", "ZooKeeper: name in the servers' certificates (default: the host dialled)")
 }
 
-// config returns what makes the configuration of each connection, by the files of that moment; nil without TLS.
+// config returns a function that makes the configuration of a connection from the present files; nil without TLS.
 func (t *tlsSettings) config() (func() (*tls.Config, error), error) {
 	if !t.tls && t.caFile == "" && t.certFile == "" && t.keyFile == "" && t.tlsServer == "" {
 		return nil, nil
@@ -213,8 +213,7 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 	options.Owner, options.Logger, options.OnEvent = o.owner, a.log, o.onEvent
 	if w := o.holds; w != nil {
 		options.SessionTimeout, options.Margin = w.lease, w.margin
-		// The margin shortens the outages that a hold survives. More frequent heartbeats
-		// win back part of that.
+		// The margin shortens the outages that a hold survives. More frequent heartbeats compensate for a part.
 		options.Heartbeat = w.lease / 12
 		if w.margin > w.lease*2/5 {
 			options.Heartbeat = w.lease / 24
@@ -234,8 +233,8 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 	return &client{Client: c.Client, lease: c.SessionTimeout, queues: true}, nil
 }
 
-// renewAuth presents new credentials of --auth-file until the client is closed. ZooKeeper takes them in addition to the former ones, to
-// which the client's znodes may belong.
+// renewAuth presents new credentials of --auth-file until the client is closed. ZooKeeper adds them to the former ones, to which the
+// client's znodes may belong.
 func renewAuth(c *zklock.Client, known []zklock.Auth, file *renewed[[]zklock.Auth]) {
 	events := c.Events()
 	defer events.Close()
@@ -251,7 +250,7 @@ func renewAuth(c *zklock.Client, known []zklock.Auth, file *renewed[[]zklock.Aut
 		for _, a := range file.get() {
 			if !slices.Contains(known, a) {
 				known = append(known, a)
-				go func() { _ = c.Conn().AddAuth(a.Scheme, []byte(a.Credentials)) }() // which may wait for a connection
+				go func() { _ = c.Conn().AddAuth(a.Scheme, []byte(a.Credentials)) }() // it may wait for a connection
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func TestDoctorEnsemble(t *testing.T) {
 	must(t, e.Plant(diverged, "/holdfast/key/"+contender, []byte("ghost")))
 	addr := e.Addrs()[diverged]
 	finds(t, examined(t, env), finding{
-		"agreement", "problem", addr + " has diverged from its ensemble: it shows 1 contender that the leader has not: /holdfast/key/" + contender, "restart " + addr,
+		"agreement", "problem", addr + " has diverged from its ensemble: unlike the leader, it shows /holdfast/key/" + contender, "restart " + addr,
 	})
 
 	stranger := zookeeperServer(t)
@@ -129,7 +129,7 @@ func TestDoctorServers(t *testing.T) {
 		finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + strings.Join(e.Addrs(), ",")}), test.want, finding{"role", "ok", ": leader, version ", ""})
 	}
 	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: 40 * time.Second, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
-	finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}), finding{"role", "ok", "standalone", ""}, finding{"session", "ok", "is what the servers give", ""})
+	finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}), finding{"role", "ok", "standalone", ""}, finding{"session", "ok", "and the servers give", ""})
 	other := zookeeperServer(t).Addr()
 	finds(t, examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr() + "," + other}, "--lease", "50s"),
 		finding{"session", "warning", s.Addr() + " gives sessions of 40s, and " + other + " of 50s", "minSessionTimeout"})
@@ -207,10 +207,10 @@ func TestDoctorReplies(t *testing.T) {
 		want   finding
 	}{
 		"conditions are ignored, so no lock excludes anyone": {func(x *exchange) {
-			if x.StatusCode == http.StatusBadRequest && bytes.Contains(x.request, []byte(`"attribute_not_exists(#p)"`)) {
+			if x.StatusCode == http.StatusBadRequest && bytes.Contains(x.request, []byte(`"attribute_exists(#p)"`)) {
 				x.replace(http.StatusOK, map[string]any{})
 			}
-		}, finding{"reason", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself"}},
+		}, finding{"permissions", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself"}},
 		"another holder is shown": {func(x *exchange) {
 			if x.call == "GetItem" {
 				body := x.body()

@@ -151,7 +151,7 @@ func TestStderrFull(t *testing.T) {
 				if strings.Contains(said, " lost: ") {
 					verdict.Fatalf(t, "the lock was lost: %q", said)
 				}
-				if !strings.Contains(said, "holdfast: somebody asks for "+key+": it is held until the command ends\n") {
+				if !strings.Contains(said, "holdfast: another client asks for "+key+": it is held until the command ends\n") {
 					t.Errorf("stderr is %q", said)
 				}
 			})

@@ -1,9 +1,7 @@
-// Package doctor examines an engine as a client of holdfast sees it, and reports what is
-// wrong and what to do about it.
+// Package doctor examines an engine as a client of holdfast sees it, and reports problems with their cures.
 //
-// An examination is a list of checks. A check looks at one thing and returns findings, each
-// of which is a line for the user. Whatever a check creates has a random name, disturbs
-// nobody, and is removed at the end of the examination, even if that is interrupted.
+// An examination is a list of checks. A check looks at one thing and returns findings, each of which is a line for the user. All that a
+// check creates has a random name, and is removed at the end of the examination, even after an interrupt.
 package doctor
 
 import (
@@ -11,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +20,8 @@ import (
 // Status says how bad a finding is.
 type Status string
 
-// A problem keeps locks from working or from excluding; a warning may lead to that, or is
-// a matter of choice. A skipped check could not be made.
+// A problem keeps locks from working or from excluding. A warning may lead to that, or is a matter of choice. A skipped check could not
+// be made.
 const (
 	OK      Status = "ok"
 	Skipped Status = "skipped"
@@ -35,7 +34,7 @@ type Finding struct {
 	ID     string `json:"id"` // of the check
 	Status Status `json:"status"`
 	Found  string `json:"found"`
-	Cure   string `json:"cure,omitempty"` // what to do, unless all is well
+	Cure   string `json:"cure,omitempty"` // empty only if the status is OK
 }
 
 func ok(found string, args ...any) Finding {
@@ -69,7 +68,7 @@ type check[S any] struct {
 // errEnough ends an examination after the findings of a check.
 var errEnough = errors.New("the rest cannot be looked at")
 
-// errUnseen is for a check that lacks permissions; the check of permissions says which.
+// errUnseen is for a check that lacks permissions. The check of permissions names them.
 var errUnseen = errors.New("not looked at, for want of permissions")
 
 // permit is the cure for a check that lacks permissions.
@@ -82,8 +81,8 @@ type examination struct {
 	refused func(err error) bool // whether the engine has answered with an error, so that it may answer others
 }
 
-// examine runs one check after the other until the engine no longer answers. Its error
-// never concerns the engine: ctx has ended, the settings are invalid, or a report failed.
+// examine runs the checks in order until the engine no longer answers. Its error never concerns the engine: ctx has ended, the settings
+// are invalid, or a report failed.
 func examine[S any](ctx context.Context, e examination, subject S, checks []check[S]) error {
 	for _, c := range checks {
 		findings, err := bounded(ctx, e.timeout, func(ctx context.Context) ([]Finding, error) { return c.look(subject, ctx) })
@@ -123,62 +122,35 @@ func valid(connect func(context.Context) error) error {
 	return nil
 }
 
-// bounded calls f with a limit. Any error after the limit means that there was no answer.
-func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
-	over := noAnswer{limit}
+// bounded makes a check within a limit. After the limit, any error means that there was no answer.
+func bounded(ctx context.Context, limit time.Duration, look func(context.Context) ([]Finding, error)) ([]Finding, error) {
+	over := fmt.Errorf("no answer within %v", limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, over)
 	defer cancel()
-	value, err := f(ctx)
+	findings, err := look(ctx)
 	if err != nil && !errors.Is(err, errEnough) && errors.Is(context.Cause(ctx), over) {
 		err = over
 	}
-	return value, err
+	return findings, err
 }
 
-// noAnswer is the cause of a ctx that has reached its limit.
-type noAnswer struct{ limit time.Duration }
-
-func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %v", n.limit) }
-
-// grace is how long a trial may continue after an interrupt: ending it properly is usually
-// faster than finding out what became of it.
-const grace = time.Second
-
-// late returns a ctx that ends a grace later.
-func late(ctx context.Context) (context.Context, context.CancelFunc) {
-	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
-	})
-	return later, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// cleanTimeout bounds the removal of what was created, even after an interrupt.
-const cleanTimeout = 5 * time.Second
-
-// cleaning returns a ctx for that.
+// cleaning returns a ctx that bounds the removal of what was created, even after an interrupt.
 func cleaning(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), min(limit, cleanTimeout))
+	return context.WithTimeout(context.Background(), min(limit, 5*time.Second))
 }
 
-// probePrefix begins the name of everything that an examination creates. Other
-// examinations ignore such names.
+// probePrefix begins the name of everything that an examination creates. Other examinations ignore such names.
 const probePrefix = "holdfast-doctor-"
 
 // probeName returns a unique name.
 func probeName() string { return probePrefix + strings.ToLower(rand.Text()[:16]) }
 
 // tryLock acquires, verifies, inspects and releases a lock. It always releases.
-func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit time.Duration) (Finding, error) {
-	ctx, cancel := late(ctx)
-	defer cancel()
+func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit time.Duration) ([]Finding, error) {
 	began := time.Now()
 	lock, err := locker.TryAcquire(ctx, key)
 	if err != nil {
-		return Finding{}, err
+		return nil, err
 	}
 	acquired := time.Since(began)
 	defer func() {
@@ -187,52 +159,50 @@ func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit tim
 		_ = lock.Release(ctx)
 	}()
 	if err := lock.Verify(ctx); err != nil {
-		return Finding{}, err
+		return nil, err
 	}
 	info, err := locker.Inspect(ctx, key)
 	if err != nil {
-		return Finding{}, err
+		return nil, err
 	}
 	if !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
-		return problem("see to other programs that change what they find, and to proxies or caches on the way",
-			"a lock that was acquired by %q with token %d is shown as held by %q with token %d", lock.Owner(), lock.Token(), info.Owner, info.Token), nil
+		return only(problem("look for other programs that change locks, and for proxies or caches between this machine and the engine",
+			"a lock that was acquired by %q with token %d is shown as held by %q with token %d", lock.Owner(), lock.Token(), info.Owner, info.Token))
 	}
 	began = time.Now()
 	if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {
-		return Finding{}, err
+		return nil, err
 	}
-	return ok("acquired in %v, verified, shown, and released in %v", figure(acquired), figure(time.Since(began))), nil
+	return only(ok("acquired in %v, verified, shown, and released in %v", figure(acquired), figure(time.Since(began))))
 }
 
-// A clock is the offset of a server's wall clock from this machine's.
-type clock struct {
-	known bool
-	ahead time.Duration // to within half a round trip and half the unit in which the server shows its clock
-}
-
-// note records what a server's clock showed between a request and its answer.
-func (c *clock) note(sent, answered, shown time.Time) {
-	c.known, c.ahead = true, shown.Sub(sent.Add(answered.Sub(sent)/2))
-}
-
-// skew reports the offset. It matters only to those who compare clocks.
-func (c clock) skew(server string) Finding {
-	way := "ahead of"
-	if c.ahead < 0 {
-		way = "behind"
+// measure times ten writes.
+func measure(write func() error) (took []time.Duration, err error) {
+	for range 10 {
+		began := time.Now()
+		if err := write(); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
 	}
-	return ok("the clock of %s is about %v %s this machine's; locks do not depend on that", server, figure(c.ahead.Abs()), way)
+	slices.Sort(took)
+	return took, nil
 }
 
-// latencies are the durations of some calls.
-type latencies []time.Duration
-
-func (l latencies) median() time.Duration { return slices.Sorted(slices.Values(l))[len(l)/2] }
-
-func (l latencies) worst() time.Duration { return slices.Max(l) }
-
-func (l latencies) String() string {
-	return fmt.Sprintf("%v in the median and %v at worst of %d", figure(l.median()), figure(l.worst()), len(l))
+// judgeWrites compares the times of writes, in order, with the limit after which a client gives up a heartbeat, which is a write. From
+// half the limit on, one lost or late heartbeat after another loses locks without a fault; from a fifth on, one that fails does.
+func judgeWrites(took []time.Duration, heartbeat, limit time.Duration) Finding {
+	median, worst := took[len(took)/2], took[len(took)-1]
+	told := fmt.Sprintf("writes took %v in the median and %v at worst of %d; a lock is renewed every %v, and a request given up after %v",
+		figure(median), figure(worst), len(took), figure(heartbeat), figure(limit))
+	const cure = "use a nearer region or servers; look for throttling, load, garbage collection and slow disks (fsync); or give a longer --lease"
+	switch {
+	case worst >= limit, median >= limit/2:
+		return problem(cure, "%s: locks are lost although nothing fails", told)
+	case worst >= limit/2, median >= limit/5:
+		return warning(cure, "%s: one heartbeat that fails costs the locks", told)
+	}
+	return ok("%s", told)
 }
 
 // some lists the first few of many.
@@ -252,23 +222,14 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// figure rounds a duration to what is worth reading.
-func figure(d time.Duration) time.Duration {
-	switch {
-	case d.Abs() < time.Millisecond:
-		return d.Round(time.Microsecond)
-	case d.Abs() < time.Second:
-		return d.Round(10 * time.Microsecond)
-	}
-	return d.Round(time.Millisecond)
-}
+// figure rounds a duration to the digits that are worth reading.
+func figure(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+
+var plainWord = regexp.MustCompile(`^[-\w./:,@%+=]+$`)
 
 // shell quotes a word for a command that the user may copy.
 func shell(word string) string {
-	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:,@%+=", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, special) {
+	if plainWord.MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

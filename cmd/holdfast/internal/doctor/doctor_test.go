@@ -71,25 +71,22 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestClock tests offsets of either sign, and from when on they are a problem on DynamoDB.
-func TestClock(t *testing.T) {
-	sent := time.Now()
-	for ahead, test := range map[time.Duration]struct {
-		found  string
-		status Status
+// TestJudgeWrites checks from which times on writes are too slow for a lease: a limit of 6 s is that of a session of 24 s.
+func TestJudgeWrites(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		median, worst time.Duration
+		status        Status
+		found, cure   string
 	}{
-		0:                 {"it is about 0s ahead of", OK},
-		time.Hour:         {"it is about 1h0m0s ahead of", Problem},
-		-3 * time.Second:  {"it is about 3s behind", OK},
-		-6 * time.Minute:  {"it is about 6m0s behind", Problem},
-		299 * time.Second: {"it is about 4m59s ahead of", OK},
+		{ms, ms, OK, "1ms in the median and 1ms at worst of 3; a lock is renewed every 4s, and a request given up after 6s", ""},
+		{1199 * ms, 2999 * ms, OK, "2.999s at worst", ""},
+		{ms, 3000 * ms, Warning, "one heartbeat that fails", "fsync"},
+		{1200 * ms, 1200 * ms, Warning, "one heartbeat that fails", "--lease"},
+		{ms, 6000 * ms, Problem, "although nothing fails", "throttling"},
+		{3000 * ms, 3000 * ms, Problem, "although nothing fails", "--lease"},
 	} {
-		var c clock
-		c.note(sent, sent.Add(200*time.Millisecond), sent.Add(100*time.Millisecond+ahead))
-		is(t, c.skew("it"), OK, test.found, "")
-		if f := judgeClock(c); f.Status != test.status {
-			t.Errorf("%v ahead: %+v, want %s", ahead, f, test.status)
-		}
+		is(t, judgeWrites([]time.Duration{ms, c.median, c.worst}, 4*time.Second, 6*time.Second), c.status, c.found, c.cure)
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -28,31 +26,24 @@ type DynamoDB struct {
 
 // dynamoChecks are the checks in order: each may rely on the findings of earlier ones.
 var dynamoChecks = []check[*table]{
-	{"endpoint", (*table).endpoint},
 	{"credentials", (*table).credentials},
 	{"table", (*table).describe},
+	{"clock", (*table).clock},
 	{"schema", (*table).schema},
 	{"replicas", (*table).replicas},
 	{"ttl", (*table).timeToLive},
 	{"permissions", (*table).permissions},
 	{"latency", (*table).latency},
 	{"lock", (*table).trial},
-	{"reason", (*table).reason},
-	{"foreign", (*table).foreign},
 	{"locks", (*table).locks},
-	{"clock", (*table).clock},
 }
 
-// Examine runs the checks and reports each finding at once. It fails if ctx ends, if report
-// fails, or with holdfast.ErrInvalid if the settings make no sense.
+// Examine runs the checks and reports each finding at once. It fails if ctx ends, if report fails, or with holdfast.ErrInvalid if the
+// settings make no sense.
 func (d DynamoDB) Examine(ctx context.Context, report func(Finding) error) error {
 	t := &table{DynamoDB: d, denied: make(map[string]bool), partition: cmp.Or(d.Options.Keys.Partition.Name, "id")}
-	t.ddb = dynamodb.New(d.Client.Options(), func(o *dynamodb.Options) {
-		t.wire = &wire{next: o.HTTPClient}
-		o.HTTPClient = t.wire
-	})
 	t.key, t.item = newProbeKey(d.Options.Keys, d.Prefix)
-	if err := valid(func(ctx context.Context) error { _, err := dynamolock.New(ctx, t.ddb, &t.Options); return err }); err != nil {
+	if err := valid(func(ctx context.Context) error { _, err := dynamolock.New(ctx, t.Client, &t.Options); return err }); err != nil {
 		return err
 	}
 	defer t.close()
@@ -62,29 +53,26 @@ func (d DynamoDB) Examine(ctx context.Context, report func(Finding) error) error
 // A table is what is examined.
 type table struct {
 	DynamoDB
-	partition   string           // name of the partition key
-	ddb         *dynamodb.Client // which sends through wire
-	wire        *wire
+	partition   string // name of the partition key
 	description *types.TableDescription
-	client      *dynamolock.Client
+	ahead       *time.Duration // of this machine's clock is DynamoDB's; nil if unknown
+	locker      *dynamolock.Client
 	key         string // of the probe
 	item        map[string]types.AttributeValue
 	used        bool // the probe may have an item
-	present     bool // it has one
 
 	denied map[string]bool // calls that are not permitted
 }
 
-// close ends the client, which waits until abandoned calls are undone, and removes the
-// probe's item.
+// close ends the client, which waits until abandoned calls are undone, and removes the probe's item.
 func (t *table) close() {
 	ctx, cancel := cleaning(t.Timeout)
 	defer cancel()
-	if t.client != nil {
-		_ = t.client.Close(ctx)
+	if t.locker != nil {
+		_ = t.locker.Close(ctx)
 	}
 	if t.used {
-		_, _ = t.ddb.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Options.Table, Key: t.item})
+		_, _ = t.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Options.Table, Key: t.item})
 	}
 }
 
@@ -94,7 +82,7 @@ func deniedCall(err error) bool {
 	return is && slices.Contains([]string{"AccessDeniedException", "AccessDenied", "NotAuthorized"}, api.ErrorCode())
 }
 
-// refusedByDynamoDB reports whether an error is an answer.
+// refusedByDynamoDB reports whether DynamoDB has answered with an error.
 func refusedByDynamoDB(err error) bool {
 	_, is := answer(err)
 	return is || errors.Is(err, holdfast.ErrDenied)
@@ -106,8 +94,7 @@ func answer(err error) (smithy.APIError, bool) {
 	return api, is
 }
 
-// newProbeKey returns a unique key below a prefix, which policies may depend on, and the
-// key of its item.
+// newProbeKey returns a unique key below a prefix, on which policies may depend, and the key attributes of its item.
 func newProbeKey(keys dynamolock.Keys, prefix string) (string, map[string]types.AttributeValue) {
 	name := cmp.Or(keys.Partition.Name, "id")
 	if keys.Sort.Name == "" {
@@ -142,37 +129,4 @@ func keyValue(attr dynamolock.KeyAttr, text string) types.AttributeValue {
 		return &types.AttributeValueMemberB{Value: []byte(text)}
 	}
 	return &types.AttributeValueMemberS{Value: text}
-}
-
-// A wire is an HTTP client that records the server's address and clock.
-type wire struct {
-	next dynamodb.HTTPClient
-
-	mu    sync.Mutex
-	host  string
-	err   error // of the last request that failed, unless its ctx had ended
-	clock clock
-}
-
-// Do implements the SDK's interface.
-func (w *wire) Do(req *http.Request) (*http.Response, error) {
-	sent := time.Now()
-	resp, err := w.next.Do(req)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.host = req.URL.Scheme + "://" + req.URL.Host
-	if err == nil {
-		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			w.clock.note(sent, time.Now(), date.Add(time.Second/2))
-		}
-	} else if req.Context().Err() == nil {
-		w.err = err
-	}
-	return resp, err
-}
-
-func (w *wire) seen() (host string, c clock, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.host, w.clock, w.err
 }

@@ -5,45 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// endpoint says where requests go. It sends none.
-func (t *table) endpoint(context.Context) ([]Finding, error) {
-	o := t.ddb.Options()
-	where := "AWS's own endpoint"
-	if o.BaseEndpoint != nil {
-		where = *o.BaseEndpoint
-	}
-	return only(ok("region %s, %s", o.Region, where))
-}
-
 // credentials says where they come from, but not what they are.
 func (t *table) credentials(ctx context.Context) ([]Finding, error) {
-	var found aws.Credentials
-	err := errors.New("nothing says where from")
-	if provider := t.ddb.Options().Credentials; provider != nil {
-		found, err = provider.Retrieve(ctx)
-	}
+	found, err := t.Client.Options().Credentials.Retrieve(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
 		return last(problem("set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role",
-			"there are none: %v", err))
+			"there are none: %v", cmp.Or(context.Cause(ctx), err)))
 	}
-	told := "of a source that is not told"
-	if found.Source != "" {
-		told = "from " + found.Source
-	}
+	told := "from " + cmp.Or(found.Source, "an unknown source")
 	if found.CanExpire {
 		told += fmt.Sprintf(", good for %v", time.Until(found.Expires).Round(time.Second))
 	}
@@ -52,12 +35,17 @@ func (t *table) credentials(ctx context.Context) ([]Finding, error) {
 
 // describe looks at the table itself.
 func (t *table) describe(ctx context.Context) ([]Finding, error) {
-	began := time.Now()
-	out, err := t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Options.Table})
-	took := time.Since(began)
+	o, name := t.Client.Options(), t.Options.Table
+	where := "region " + o.Region
+	if o.BaseEndpoint != nil {
+		where += ", " + *o.BaseEndpoint
+	}
+	out, err := t.Client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	var missing *types.ResourceNotFoundException
-	name := t.Options.Table
-	host, _, trouble := t.wire.seen()
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		t.readClock(response.Response)
+	}
 	switch api, answered := answer(err); {
 	case err == nil:
 	case errors.As(err, &missing):
@@ -65,31 +53,64 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 	case deniedCall(err):
 		return last(problem("allow dynamodb:DescribeTable on the table to these credentials: every client needs it",
 			"dynamodb:DescribeTable on %s is denied: %s", name, api.ErrorMessage()))
-	case answered:
-		return last(t.refusal(api))
+	case answered: // not by a policy, but for example because of a signature with a wrong time
+		cure, why := "see to the credentials: they may be wrong, or have expired", ""
+		if t.ahead != nil {
+			if f := judgeClock(*t.ahead); f.Status != OK {
+				cure, why = f.Cure, "; "+f.Found
+			}
+		}
+		return last(problem(cure, "DescribeTable on %s is refused: %s: %s%s", name, api.ErrorCode(), api.ErrorMessage(), why))
 	default:
-		err = cmp.Or(trouble, context.Cause(ctx), err) // the SDK's own message is long
-		return last(problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s cannot be reached: %v", host, err))
+		if sent := (*url.Error)(nil); errors.As(err, &sent) { // the SDK's own message is long
+			err = sent
+		}
+		return last(problem("see to the region, the endpoint and the network; or give a longer --timeout",
+			"%s: DynamoDB cannot be reached: %v", where, cmp.Or(context.Cause(ctx), err)))
 	}
 	t.description, name = out.Table, aws.ToString(out.Table.TableName)
+	raw, _ := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
+	t.readClock(raw)
 	switch out.Table.TableStatus {
 	case types.TableStatusActive, types.TableStatusUpdating:
-		return only(ok("%s is %s, with about %s; the first answer took %v", name, out.Table.TableStatus, count(int(aws.ToInt64(out.Table.ItemCount)), "item"), figure(took)))
+		return only(ok("%s in %s is %s, with about %s", name, where, out.Table.TableStatus, count(int(aws.ToInt64(out.Table.ItemCount)), "item")))
 	case types.TableStatusCreating:
 		return last(problem("wait until it is ACTIVE", "%s is %s", name, out.Table.TableStatus))
 	}
 	return last(problem("use another table, or have this one restored", "%s is %s", name, out.Table.TableStatus))
 }
 
-// refusal reports an error that does not come from a policy, such as a signature with a wrong time.
-func (t *table) refusal(api smithy.APIError) Finding {
-	told := fmt.Sprintf("DescribeTable on %s is refused: %s: %s", t.Options.Table, api.ErrorCode(), api.ErrorMessage())
-	if _, clock, _ := t.wire.seen(); clock.known {
-		if f := judgeClock(clock); f.Status != OK {
-			return problem(f.Cure, "%s; %s", told, f.Found)
-		}
+// readClock notes the time in an answer.
+func (t *table) readClock(answer *smithyhttp.Response) {
+	if answer == nil {
+		return
 	}
-	return problem("see to the credentials: they may be wrong, or have expired", "%s", told)
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		ahead := time.Until(date.Add(time.Second / 2)) // the header has whole seconds
+		t.ahead = &ahead
+	}
+}
+
+// clock compares the wall clocks, because signatures contain the time.
+func (t *table) clock(context.Context) ([]Finding, error) {
+	if t.ahead == nil {
+		return only(skipped("see whether this machine's clock is set (NTP): signatures contain the time", "the answers do not tell the time"))
+	}
+	return only(judgeClock(*t.ahead))
+}
+
+// judgeClock compares the offset of the clocks with the one from which on signatures are refused.
+func judgeClock(ahead time.Duration) Finding {
+	const farApart = 5 * time.Minute
+	if ahead.Abs() >= farApart {
+		return problem("set the clock of this machine (NTP)",
+			"the clock of DynamoDB differs from this machine's by %v: signatures are refused from %v on", figure(ahead.Abs()), farApart)
+	}
+	way := "ahead of"
+	if ahead < 0 {
+		way = "behind"
+	}
+	return ok("the clock of DynamoDB is about %v %s this machine's; locks do not depend on that", figure(ahead.Abs()), way)
 }
 
 // command is a command of the tool with the flags that name the table.
@@ -114,7 +135,7 @@ func (t *table) command(words string) string {
 // schema lets the library judge the keys.
 func (t *table) schema(ctx context.Context) ([]Finding, error) {
 	options := t.Options
-	client, err := dynamolock.New(ctx, t.ddb, &options)
+	client, err := dynamolock.New(ctx, t.Client, &options)
 	if errors.Is(err, dynamolock.ErrTable) {
 		_, reason, _ := strings.Cut(err.Error(), dynamolock.ErrTable.Error()+": ")
 		return last(problem("give --partition-key and --sort-key as the table has them, or use a table of its own for locks",
@@ -123,7 +144,7 @@ func (t *table) schema(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.client = client
+	t.locker = client
 	var keys []string
 	for _, k := range t.description.KeySchema {
 		keys = append(keys, fmt.Sprintf("%s %s", k.KeyType, aws.ToString(k.AttributeName)))
@@ -133,10 +154,10 @@ func (t *table) schema(ctx context.Context) ([]Finding, error) {
 
 // replicas checks whether the table has copies in other regions.
 func (t *table) replicas(context.Context) ([]Finding, error) {
-	region := t.ddb.Options().Region
+	region := t.Client.Options().Region
 	var others []string
 	for _, r := range t.description.Replicas {
-		if name := aws.ToString(r.RegionName); name != region { // which is among them
+		if name := aws.ToString(r.RegionName); name != region { // the list has this region too
 			others = append(others, name)
 		}
 	}
@@ -149,7 +170,7 @@ func (t *table) replicas(context.Context) ([]Finding, error) {
 
 // timeToLive compares the table's Time to Live with the setting.
 func (t *table) timeToLive(ctx context.Context) ([]Finding, error) {
-	out, err := t.ddb.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.Options.Table})
+	out, err := t.Client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.Options.Table})
 	if api, answered := answer(err); answered {
 		if api.ErrorCode() == "UnknownOperationException" {
 			return only(ok("the server has no Time to Live"))
@@ -158,7 +179,7 @@ func (t *table) timeToLive(ctx context.Context) ([]Finding, error) {
 			return only(skipped("look again later", "not told: %v", api))
 		}
 		return only(warning("allow dynamodb:DescribeTimeToLive, or give --ttl-attribute to all clients if Time to Live is on",
-			"not told: should Time to Live be on, clients that do not know its attribute leave it as it is, and DynamoDB may delete the items of locks that are held"))
+			"not told: if it is on, clients that do not know its attribute leave it as it is, and DynamoDB may delete the items of held locks"))
 	}
 	if err != nil {
 		return nil, err

@@ -29,11 +29,14 @@ func TestJudgeTTL(t *testing.T) {
 	}
 }
 
-// TestJudgeCalls tests from when on calls take too long for a lease.
-func TestJudgeCalls(t *testing.T) {
-	for worst, status := range map[time.Duration]Status{time.Millisecond: OK, 499 * time.Millisecond: OK, 500 * time.Millisecond: Warning, time.Second: Problem} {
-		cure := map[bool]string{true: "--lease"}[status != OK]
-		is(t, judgeCalls(latencies{worst, 0, 0}, 2*time.Second, time.Second), status, "0s in the median", cure)
+// TestJudgeClock tests offsets of either sign.
+func TestJudgeClock(t *testing.T) {
+	for ahead, status := range map[time.Duration]Status{0: OK, 299 * time.Second: OK, -299 * time.Second: OK, time.Hour: Problem, -6 * time.Minute: Problem} {
+		want := map[bool]string{true: "behind this machine's", false: "ahead of this machine's"}[ahead < 0]
+		if status == Problem {
+			want = "signatures are refused"
+		}
+		is(t, judgeClock(ahead), status, want, map[bool]string{true: "NTP"}[status == Problem])
 	}
 }
 
@@ -71,9 +74,8 @@ func TestProbeKey(t *testing.T) {
 		o.Keys.Partition = dynamolock.KeyAttr{Name: "p", Type: test.partition}
 		key, item := newProbeKey(o.Keys, test.prefix)
 		other, _ := newProbeKey(o.Keys, test.prefix)
-		name := (&table{DynamoDB: DynamoDB{Options: o}, partition: "p"}).name(item)
-		if !strings.HasPrefix(key, test.want) || key == other || name != key {
-			t.Errorf("%+v has the key %q, and its item %q", test, key, name)
+		if !strings.HasPrefix(key, test.want) || key == other || item["p"] == nil || (item["s"] != nil) != (test.sort != "") {
+			t.Errorf("%+v has the key %q, and its item %v", test, key, item)
 		}
 	}
 }

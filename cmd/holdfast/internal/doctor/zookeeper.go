@@ -35,17 +35,15 @@ var zooKeeperChecks = []check[*ensemble]{
 	{"permissions", (*ensemble).permissions},
 	{"write", (*ensemble).write},
 	{"agreement", (*ensemble).agreement},
-	{"containers", (*ensemble).containers},
 	{"lock", (*ensemble).trial},
-	{"locks", (*ensemble).count},
-	{"foreign", (*ensemble).foreign},
-	{"counter", (*ensemble).counters},
+	{"locks", ofLocks((*ensemble).count)},
+	{"foreign", ofLocks((*ensemble).foreign)},
+	{"counter", ofLocks((*ensemble).counters)},
 	{"acl", (*ensemble).open},
-	{"clock", (*ensemble).clock},
 }
 
-// Examine runs the checks and reports each finding at once. It fails if ctx ends, if report
-// fails, or with holdfast.ErrInvalid if the settings make no sense.
+// Examine runs the checks and reports each finding at once. It fails if ctx ends, if report fails, or with holdfast.ErrInvalid if the
+// settings make no sense.
 func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) error {
 	e := &ensemble{ZooKeeper: z}
 	hosts, chroot, _ := strings.Cut(strings.Join(z.Servers, ","), "/") // as zklock.Dial does
@@ -64,7 +62,7 @@ func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) erro
 	return examine(ctx, examination{timeout: z.Timeout, report: report, refused: refusedByZooKeeper}, e, zooKeeperChecks)
 }
 
-// refusedByZooKeeper reports whether an error is a server's answer.
+// refusedByZooKeeper reports whether a server has answered with an error.
 func refusedByZooKeeper(err error) bool {
 	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, holdfast.ErrDenied)
 }
@@ -83,24 +81,21 @@ type ensemble struct {
 	chroot  string // of the client, with a leading slash; "" for none
 	root    string // as servers see it
 	servers []*server
-	main    *server  // the first that granted a session
-	probe   string   // the znode for measuring writes
-	written bool     // it exists
-	made    []string // znodes to remove at the end, in the order of creation
-
-	writes  latencies
-	leader  clock
+	main    *server    // the first that granted a session
+	probe   string     // the znode for measuring writes
+	written bool       // the probe exists
+	made    []string   // znodes to remove at the end, in the order of creation
 	lockSet []lockNode // as main shows them
 }
 
-// A server is one of those named, with its own session.
+// A server is an address in --servers, with a session of its own.
 type server struct {
 	addr    string         // for people
 	at      string         // to connect to
 	tls     *tls.Config    // nil for none
 	down    bool           // it cannot be connected to
 	client  *zklock.Client // nil without a session
-	calls   sync.WaitGroup // requests under way, including abandoned ones
+	calls   sync.WaitGroup // requests in flight, including abandoned ones
 	mode    string         // leader, follower, observer or standalone; "" if unknown
 	version string
 }
@@ -171,32 +166,31 @@ func step(what, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, path, err)
 }
 
-// makeRoot creates the znodes down to the root as far as they are missing, as clients do.
+// makeRoot creates the missing znodes down to the root, as clients do.
 func (e *ensemble) makeRoot(ctx context.Context) error {
 	for _, path := range pathsTo(e.root) {
-		if err := e.makeContainer(ctx, path); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		stat, err := e.main.exists(ctx, path)
+		if err != nil {
 			return err
+		}
+		if stat != nil {
+			continue
+		}
+		err = do(ctx, e.main, func() error {
+			_, err := e.main.conn().CreateContainer(path, nil, zk.FlagContainer, orOpen(e.Options.ParentACL))
+			return err
+		})
+		if errors.Is(err, zk.ErrNodeExists) { // another client was faster
+			continue
+		}
+		if !refusedByZooKeeper(err) { // without an answer, the znode may have been created
+			e.made = append(e.made, path)
+		}
+		if err != nil {
+			return step("create", path, err)
 		}
 	}
 	return nil
-}
-
-func (e *ensemble) makeContainer(ctx context.Context, path string) error {
-	exists, err := e.main.exists(ctx, path)
-	if err != nil {
-		return err
-	}
-	if exists != nil {
-		return zk.ErrNodeExists
-	}
-	err = do(ctx, e.main, func() error {
-		_, err := e.main.conn().CreateContainer(path, nil, zk.FlagContainer, orOpen(e.Options.ParentACL))
-		return err
-	})
-	if !errors.Is(err, zk.ErrNodeExists) && !refusedByZooKeeper(err) { // perhaps created, if no answer came
-		e.made = append(e.made, path)
-	}
-	return step("create", path, err)
 }
 
 // orOpen is the default of an ACL.
@@ -207,8 +201,8 @@ func orOpen(acl []zk.ACL) []zk.ACL {
 	return acl
 }
 
-// exists returns a znode's state, or nil if there is none. The state is empty for want of READ, without which servers from 3.8.4
-// and 3.9.2 on do not show that of a znode that exists (ZOOKEEPER-2590).
+// exists returns the state of a znode, or nil if there is none. Without the permission READ the state is empty: servers from 3.8.4 and
+// 3.9.2 on do not show it (ZOOKEEPER-2590).
 func (s *server) exists(ctx context.Context, path string) (*zk.Stat, error) {
 	return call(ctx, s, func() (*zk.Stat, error) {
 		found, stat, err := s.conn().Exists(path)
@@ -222,12 +216,20 @@ func (s *server) exists(ctx context.Context, path string) (*zk.Stat, error) {
 	})
 }
 
-// close removes what was created, the last first, and ends the sessions. What others now use stays.
+// close removes all that was created, the last first, and ends the sessions. A znode that has got children stays.
 func (e *ensemble) close() {
 	ctx, cancel := cleaning(e.Timeout)
 	defer cancel()
-	for _, s := range e.servers {
-		s.settle(ctx)
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		for _, s := range e.servers {
+			s.calls.Wait() // a request that was given up may still create a znode
+		}
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
 	}
 	for _, path := range slices.Backward(e.made) {
 		if ctx.Err() == nil {
@@ -239,19 +241,6 @@ func (e *ensemble) close() {
 		all.Go(func() { _ = s.client.Close(ctx) })
 	}
 	all.Wait()
-}
-
-// settle waits until no request is under way that could still create something.
-func (s *server) settle(ctx context.Context) {
-	settled := make(chan struct{})
-	go func() {
-		s.calls.Wait()
-		close(settled)
-	}()
-	select {
-	case <-settled:
-	case <-ctx.Done():
-	}
 }
 
 // pathsTo returns a path and those above it, the highest first.

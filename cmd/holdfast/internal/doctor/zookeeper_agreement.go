@@ -9,13 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A server may show a contender that all others have deleted for as long as it follows
-// (ZOOKEEPER-5010), or belong to another ensemble. No single server can tell. So the
-// servers are compared, and a transaction asks the leader about differences.
+// A server may show a contender that all others have deleted for as long as it follows (ZOOKEEPER-5010), or belong to another ensemble. No
+// single server can tell. So doctor compares the servers, and asks the leader about differences in a transaction.
 
-// A difference must persist for this many looks, with a pause between them: it may be a
-// change under way. A contender's name comes once and goes once, so two looks would do if a
-// server's sync worked.
+// A difference must persist for this many looks, with a pause between them, because it may be a change in progress. A contender's name
+// comes once and goes once, so two looks would be enough if a server's sync worked.
 const (
 	looks     = 3
 	lookPause = 200 * time.Millisecond
@@ -40,19 +38,24 @@ func (e *ensemble) agreement(ctx context.Context) ([]Finding, error) {
 	}
 	var findings []Finding
 	for _, s := range servers {
-		var more, less []string // than the leader
+		var wrong []string
 		for _, path := range paths {
 			shown, real, err := e.compare(ctx, s, path)
 			switch {
 			case err != nil:
 				return nil, err
 			case shown && !real:
-				more = append(more, path)
+				wrong = append(wrong, "shows "+path)
 			case real && !shown:
-				less = append(less, path)
+				wrong = append(wrong, "lacks "+path)
 			}
 		}
-		findings = append(findings, judgeDiverged(s.addr, more, less)...)
+		if len(wrong) > 0 {
+			findings = append(findings, problem(
+				"restart "+s.addr+"; if that does not help, empty its data directory (docs/operations.md, A stale (diverged) server)",
+				"%s has diverged from its ensemble: unlike the leader, it %s", s.addr, some(wrong),
+			))
+		}
 	}
 	if len(findings) > 0 {
 		return findings, nil
@@ -121,24 +124,7 @@ func (e *ensemble) differing(ctx context.Context, servers []*server) ([]string, 
 	return paths, nil
 }
 
-// judgeDiverged reports the contenders that a server shows and the leader lacks, and those
-// that the server lacks and the leader has.
-func judgeDiverged(addr string, more, less []string) []Finding {
-	cure := "restart " + addr + "; if that does not help, empty its data directory (docs/operations.md, A stale (diverged) server)"
-	var findings []Finding
-	if len(more) > 0 {
-		findings = append(findings, problem(cure,
-			"%s has diverged from its ensemble: it shows %s that the leader has not: %s", addr, count(len(more), "contender"), some(more)))
-	}
-	if len(less) > 0 {
-		findings = append(findings, problem(cure,
-			"%s has diverged from its ensemble: it lacks %s that the leader has: %s", addr, count(len(less), "contender"), some(less)))
-	}
-	return findings
-}
-
-// compare looks at a znode through a server and through the leader until they agree, a few
-// times at most.
+// compare looks at a znode through a server and through the leader, a few times at most, until they agree.
 func (e *ensemble) compare(ctx context.Context, s *server, path string) (shown, real bool, err error) {
 	for range looks {
 		if real, err = e.main.known(ctx, path); err != nil {
@@ -160,7 +146,7 @@ func (e *ensemble) compare(ctx context.Context, s *server, path string) (shown, 
 	return shown, real, nil
 }
 
-// known asks the leader about a znode, whose tree decides on a transaction.
+// known asks the leader about a znode: the leader's tree decides on a transaction.
 func (s *server) known(ctx context.Context, path string) (bool, error) {
 	err := do(ctx, s, func() error {
 		_, err := s.conn().Multi(&zk.CheckVersionRequest{Path: path, Version: -1})

@@ -15,11 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// maxLocks is how many locks are looked at.
-const maxLocks = 10000
-
-// readers is how many requests run at a time.
-const readers = 16
+const (
+	maxLocks = 10000 // that are looked at
+	readers  = 16    // requests in flight
+)
 
 // A lockNode is the znode of a lock, whose children are its queue.
 type lockNode struct {
@@ -28,8 +27,7 @@ type lockNode struct {
 	children []string
 }
 
-// search returns the znode whose children are the locks to look at, and which children
-// those are. The prefix has the same meaning as in "ls".
+// search returns the znode whose children are the locks, and selects the children to look at. The prefix has the same meaning as in "ls".
 func (e *ensemble) search() (parent string, matches func(child string) bool) {
 	if slash := strings.LastIndexByte(e.Prefix, '/'); strings.HasPrefix(e.Prefix, "/") {
 		return cmp.Or(e.chroot+e.Prefix[:slash], "/"), func(child string) bool { return strings.HasPrefix(child, e.Prefix[slash+1:]) }
@@ -40,7 +38,7 @@ func (e *ensemble) search() (parent string, matches func(child string) bool) {
 	}
 }
 
-// locks are those that the main server shows, read once.
+// locks returns the locks that the main server shows. It reads them once.
 func (e *ensemble) locks(ctx context.Context) (set []lockNode, err error) {
 	if e.lockSet == nil {
 		if e.lockSet, err = e.read(ctx, e.main); err != nil {
@@ -50,8 +48,7 @@ func (e *ensemble) locks(ctx context.Context) (set []lockNode, err error) {
 	return e.lockSet, unlessDenied(err)
 }
 
-// read lists the locks that a server shows, with their queues. Outside the root, a znode
-// without contenders is not a lock but another program's.
+// read lists the locks that a server shows, with their queues. Outside the root, a znode without contenders belongs to another program.
 func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 	parent, matches := e.search()
 	names, err := call(ctx, s, func() ([]string, error) {
@@ -75,7 +72,7 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 			return lockNode{path, stat, children}, err
 		})
 		switch {
-		case errors.Is(err, zk.ErrNoNode): // gone by now
+		case errors.Is(err, zk.ErrNoNode): // deleted by now
 			return nil
 		case errors.Is(err, zk.ErrNoAuth): // the check of permissions reports it
 			l = lockNode{path: path}
@@ -91,7 +88,7 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 	}), err
 }
 
-// well is the finding of a check of all locks that has nothing to report. A lock that may not be listed was not checked.
+// well is the finding of a check of all locks that has found nothing wrong. It is skipped if a lock may not be listed.
 func well(set []lockNode, found string, args ...any) ([]Finding, error) {
 	unseen := slices.DeleteFunc(slices.Clone(set), func(l lockNode) bool { return l.stat != nil })
 	if len(unseen) > 0 {
@@ -115,32 +112,25 @@ func each(n int, f func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// count reports how many locks there are.
-func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
-	set, err := e.locks(ctx)
-	if err != nil {
-		return nil, err
+// ofLocks is a check of the locks that the main server shows.
+func ofLocks(look func(e *ensemble, set []lockNode) ([]Finding, error)) func(*ensemble, context.Context) ([]Finding, error) {
+	return func(e *ensemble, ctx context.Context) ([]Finding, error) {
+		set, err := e.locks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return look(e, set)
+	}
+}
+
+// count reports the number of locks.
+func (e *ensemble) count(set []lockNode) ([]Finding, error) {
+	contenders := 0
+	for _, l := range set {
+		contenders += len(l.children) - len(l.strangers())
 	}
 	where, _ := e.search()
-	if len(set) == 0 {
-		return only(ok("no locks in %s", where))
-	}
-	contenders, empty := 0, 0
-	for _, l := range set {
-		for _, name := range l.children {
-			if contends(name) {
-				contenders++
-			}
-		}
-		if len(l.children) == 0 {
-			empty++
-		}
-	}
-	told := fmt.Sprintf("%s in %s", count(len(set), "lock"), where)
-	if empty > 0 {
-		told += fmt.Sprintf(", %d of them with an empty queue", empty)
-	}
-	told += "; " + count(contenders, "contender")
+	told := fmt.Sprintf("%s in %s; %s", count(len(set), "lock"), where, count(contenders, "contender"))
 	if len(set) == maxLocks {
 		told += "; there may be more, which were not looked at"
 	}
@@ -153,52 +143,49 @@ func contends(name string) bool {
 	return ok
 }
 
-// foreign looks for children of locks that are not contenders.
-func (e *ensemble) foreign(ctx context.Context) ([]Finding, error) {
-	set, err := e.locks(ctx)
-	if err != nil {
-		return nil, err
+// strangers returns the paths of the children that are not contenders.
+func (l lockNode) strangers() (all []string) {
+	for _, name := range l.children {
+		if !contends(name) {
+			all = append(all, join(l.path, name))
+		}
 	}
+	return all
+}
+
+// foreign looks for children of locks that are not contenders.
+func (e *ensemble) foreign(set []lockNode) ([]Finding, error) {
 	var strangers []string
 	for _, l := range set {
-		for _, name := range l.children {
-			if !contends(name) {
-				strangers = append(strangers, join(l.path, name))
-			}
-		}
+		strangers = append(strangers, l.strangers()...)
 	}
 	if len(strangers) == 0 {
 		return well(set, "every node in the queues is a contender's")
 	}
 	return only(warning(
-		"delete or move them: holdfast ignores them, but Curator waits for each to go, and go-zookeeper's Lock fails",
+		"delete or move them: holdfast ignores them, but Curator waits for each of them, and go-zookeeper's Lock fails",
 		"%s of no lock recipe in queues: %s", count(len(strangers), "znode"), some(strangers),
 	))
 }
 
-// next is the sequence number of the next child. A server shows twice that, less the number
-// of children, in 32 bits.
+// next is the sequence number of the next child. A server shows twice that, less the number of children, in 32 bits.
 func (l lockNode) next() uint32 { return uint32(l.stat.Cversion+l.stat.NumChildren) / 2 }
 
 // counters looks for locks whose sequence counter nears its end.
-func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
-	set, err := e.locks(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (e *ensemble) counters(set []lockNode) ([]Finding, error) {
 	highest := uint32(0)
 	var findings []Finding
 	for _, l := range set {
 		if l.stat == nil {
 			continue
 		}
-		cure := "stop those who use the lock, delete " + l.path + ", start them again (docs/operations.md, A counter near its end)"
+		cure := "stop all programs that use the lock, delete " + l.path + ", start them again (docs/operations.md, A counter near its end)"
 		next := l.next()
 		highest = max(highest, next)
 		switch {
 		case next >= sequence.Last:
-			findings = append(findings, problem(cure,
-				"the sequence counter of %s is at its end, %d: Curator, kazoo and go-zookeeper's Lock may let two have it", l.path, sequence.Last))
+			findings = append(findings, problem(cure, "the sequence counter of %s is at its end, %d: with Curator, kazoo or go-zookeeper's Lock, "+
+				"two clients may have the lock", l.path, sequence.Last))
 		case next >= sequence.Warn:
 			findings = append(findings, warning(cure,
 				"the sequence counter of %s is at %d, %d before its end", l.path, next, sequence.Last-next))

@@ -10,14 +10,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// maxTried is for how many locks permissions are tried: each is a write to the quorum,
-// though it changes nothing.
+// maxTried limits the locks whose permissions are tried: each try is a write to the quorum, though it changes nothing.
 const maxTried = 100
 
-// permissions asks the servers what this client may do where the locks are. It changes
-// nothing and needs no lock.
+// permissions asks the servers for this client's rights where the locks are. It changes nothing and needs no lock. Clients create locks in
+// one znode, or in the lowest one above it that exists; "ls" lists them.
 func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
-	findings, err := e.permissionsAbove(ctx)
+	where, _ := e.search()
+	top, err := e.main.nearest(ctx, where)
 	if err != nil {
 		return nil, err
 	}
@@ -26,10 +26,14 @@ func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	set = set[:min(len(set), maxTried)]
-	missing := make([][]string, len(set))
-	err = each(len(set), func(i int) (err error) {
-		missing[i], err = e.main.missing(ctx, set[i].path)
-		if errors.Is(err, zk.ErrNoNode) { // gone by now
+	missing := make([][]string, 1+len(set)) // on top, and on each lock
+	err = each(len(missing), func(i int) (err error) {
+		path := top
+		if i > 0 {
+			path = set[i-1].path
+		}
+		missing[i], err = e.main.missing(ctx, path)
+		if i > 0 && errors.Is(err, zk.ErrNoNode) { // deleted by now
 			return nil
 		}
 		return err
@@ -37,50 +41,32 @@ func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	var findings []Finding
+	lacking := func(how func(cure, found string, args ...any) Finding, permission, where string) {
+		findings = append(findings, how(fmt.Sprintf(
+			"give the credentials that have it (HOLDFAST_AUTH, --auth-file, --tls-cert), or grant %s to yours (zkCli.sh: getAcl, setAcl)",
+			permission,
+		), "%s is missing on %s", permission, where))
+	}
+	if slices.Contains(missing[0], "CREATE") {
+		lacking(problem, "CREATE", top)
+	}
+	if slices.Contains(missing[0], "READ") && top == where {
+		lacking(warning, "READ", top+", which ls and doctor need")
+	}
 	for i, l := range set {
-		if len(missing[i]) > 0 {
-			findings = append(findings, lacking(problem, strings.Join(missing[i], ", "), "the lock "+l.path))
+		if m := missing[1+i]; len(m) > 0 {
+			lacking(problem, strings.Join(m, ", "), "the lock "+l.path)
 		}
 	}
 	if len(findings) > 0 {
 		return findings, nil
 	}
-	where, _ := e.search()
 	told := "locks may be made in " + where
 	if len(set) > 0 {
 		told += fmt.Sprintf(", and %s that are there contended for", count(len(set), "lock"))
 	}
 	return only(ok("%s", told))
-}
-
-// permissionsAbove looks at the znode whose children are the locks or, if it does not exist
-// yet, at the one below which it would be created. Clients create locks in it, "ls" lists
-// them, and the servers delete them.
-func (e *ensemble) permissionsAbove(ctx context.Context) ([]Finding, error) {
-	where, _ := e.search()
-	top, err := e.main.nearest(ctx, where)
-	if err != nil {
-		return nil, err
-	}
-	missing, err := e.main.missing(ctx, top)
-	var findings []Finding
-	for _, permission := range missing {
-		switch {
-		case permission == "CREATE":
-			findings = append(findings, lacking(problem, permission, top))
-		case permission == "READ" && top == where:
-			findings = append(findings, lacking(warning, permission, top+", which ls and doctor need"))
-		}
-	}
-	return findings, err
-}
-
-// lacking reports a missing permission.
-func lacking(how func(cure, found string, args ...any) Finding, permission, where string) Finding {
-	return how(
-		fmt.Sprintf("give the credentials that have it (HOLDFAST_AUTH, --auth-file, --tls-cert), or grant %s to yours (zkCli.sh: getAcl, setAcl)", permission),
-		"%s is missing on %s", permission, where,
-	)
 }
 
 // nearest returns a path, or the lowest one above it that exists.
@@ -94,11 +80,10 @@ func (s *server) nearest(ctx context.Context, path string) (string, error) {
 	return "/", nil
 }
 
-// missing returns which permissions for the children of a znode are missing: READ, CREATE, DELETE.
+// missing returns the permissions for the children of a znode that are missing: READ, CREATE, DELETE.
 //
-// For the latter two it sends a transaction that creates a child, deletes it, and then fails by
-// itself. The first forbidden step refuses it; in any case it changes nothing, not even the
-// sequence counter.
+// For the latter two it sends a transaction that creates a child, deletes it, and then fails in any case. The first forbidden step refuses
+// it. It changes nothing, not even the sequence counter.
 func (s *server) missing(ctx context.Context, parent string) ([]string, error) {
 	var missing []string
 	err := do(ctx, s, func() error { _, _, err := s.conn().Children(parent); return err })
@@ -138,7 +123,7 @@ func (e *ensemble) open(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	var paths []string
-	if where, _ := e.search(); where != "/" { // which belongs to nobody
+	if where, _ := e.search(); where != "/" { // which belongs to the server
 		paths = append(paths, where)
 	}
 	for _, l := range set {
@@ -153,43 +138,27 @@ func (e *ensemble) open(ctx context.Context) ([]Finding, error) {
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
-		if errors.Is(err, zk.ErrNoAuth) {
-			return errUnseen
-		}
 		if slices.ContainsFunc(acl, toEverybody) {
 			open[i] = paths[i]
 		}
-		return step("read the ACL of", paths[i], err)
+		return unlessDenied(step("read the ACL of", paths[i], err))
 	})
-	if err != nil && !errors.Is(err, errUnseen) {
-		return nil, err
+	var told []string
+	if open = slices.DeleteFunc(open, func(path string) bool { return path == "" }); len(open) > 0 {
+		told = append(told, fmt.Sprintf("%s open to the world, so everybody can break locks: %s", count(len(open), "znode"), some(open)))
 	}
-	open = slices.DeleteFunc(open, func(path string) bool { return path == "" })
-	f := judgeACLs(open, slices.ContainsFunc(orOpen(e.Options.ACL), toEverybody), len(e.Options.Auth) > 0)
-	if err != nil && f.Status == OK {
-		return nil, err
+	if slices.ContainsFunc(orOpen(e.Options.ACL), toEverybody) {
+		told = append(told, "new znodes are open to the world, too (--acl open)")
 	}
-	return only(f)
+	switch {
+	case err != nil && (len(told) == 0 || !errors.Is(err, errUnseen)):
+		return nil, err
+	case len(told) == 0:
+		return only(ok("only clients with credentials can take or break locks"))
+	}
+	return only(warning("give all clients credentials (HOLDFAST_AUTH, --auth-file, --tls-cert) and --acl creator, "+
+		"and set the ACL of the present znodes (zkCli.sh: setAcl)", "%s", strings.Join(told, "; ")))
 }
 
 // toEverybody reports whether an entry lets everybody do more than read.
 func toEverybody(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&^zk.PermRead != 0 }
-
-// judgeACLs reports the znodes that are open, and whether new ones will be.
-func judgeACLs(open []string, newOnes, credentials bool) Finding {
-	var told []string
-	if len(open) > 0 {
-		told = append(told, fmt.Sprintf("%s open to the world, so everybody can break locks: %s", count(len(open), "znode"), some(open)))
-	}
-	if newOnes {
-		told = append(told, "what is made from now on is open to the world, too (--acl open)")
-	}
-	if len(told) == 0 {
-		return ok("only those with credentials can take or break locks")
-	}
-	cure := "give all clients credentials (HOLDFAST_AUTH, --auth-file, --tls-cert) and --acl creator, and set the ACL of what is there (zkCli.sh: setAcl)"
-	if credentials {
-		cure = "give all clients --acl creator, and set the ACL of what is there (zkCli.sh: setAcl); there are credentials already"
-	}
-	return warning(cure, "%s", strings.Join(told, "; "))
-}

@@ -39,7 +39,7 @@ func (e *ensemble) reach(ctx context.Context) ([]Finding, error) {
 	return findings, errEnough
 }
 
-// reachOne fails only if the settings make no sense.
+// reachOne connects to a server. It fails only if the settings make no sense.
 func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	began := time.Now()
 	conn, err := s.dial(ctx)
@@ -53,10 +53,8 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	}
 	_ = conn.Close()
 	connected := time.Since(began)
-	options := e.Options
-	options.TLS, options.TLSConfig = s.tls, nil
 	began = time.Now()
-	client, err := zklock.Dial(ctx, []string{s.at + e.chroot}, &options)
+	client, err := e.dial(ctx, s)
 	if err == nil {
 		if _, e := client.Inspect(ctx, "holdfast-doctor"); errors.Is(e, holdfast.ErrDenied) && !errors.Is(e, zk.ErrNoAuth) {
 			err = e // the server demands authentication
@@ -68,7 +66,7 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 		return Finding{}, err
 	case errors.Is(err, holdfast.ErrDenied):
 		return problem("see to the credentials in HOLDFAST_AUTH or --auth-file", "%s refuses the credentials: %v", s.addr, err), nil
-	case err != nil && ctx.Err() == nil: // by what has answered
+	case err != nil && ctx.Err() == nil: // the server has answered
 		return problem("see whether --servers has the port for clients, and to the --tls flags", "%s gives no session: %v", s.addr, err), nil
 	case err != nil:
 		return problem(
@@ -88,10 +86,7 @@ func (s *server) dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", s.at)
 }
 
-// wordTimeout bounds the wait for a word's answer, which a healthy server gives at once.
-const wordTimeout = 2 * time.Second
-
-// roles asks each server what it is.
+// roles asks each server for its role.
 func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 	servers := slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.down })
 	findings := make([]Finding, len(servers))
@@ -128,11 +123,11 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// describe reports what a server has answered to srvr.
+// describe reports a server's answer to srvr.
 func (s *server) describe(answer string) Finding {
 	switch {
 	case strings.Contains(answer, "not currently serving"):
-		return problem("see why it finds no quorum: its log tells, and whether the servers reach one another", "%s serves nobody", s.addr)
+		return problem("see why it finds no quorum: its log tells, and whether the servers reach one another", "%s serves no clients", s.addr)
 	case s.mode == "":
 		return skipped("allow it with 4lw.commands.whitelist=srvr", "%s: not told", s.addr)
 	case before(s.version, 3, 5):
@@ -141,9 +136,9 @@ func (s *server) describe(answer string) Finding {
 	return ok("%s: %s, version %s", s.addr, s.mode, s.version)
 }
 
-// observes reports whom an observer follows; from 3.6 on that may be a follower. leader and
-// master, its own, are numbers of servers; above is the address of a follower that has
-// observers. Each is "" if unknown.
+// observes reports whether an observer follows the leader. From 3.6 on it may follow a follower instead. leader is the number of the
+// leader, master that of the server that the observer follows, and above the address of a follower that has observers. Each is "" if
+// unknown.
 func (s *server) observes(leader, above, master string) Finding {
 	const cure = "clients that hold locks must not use an observer behind an observer master (observerMasterPort): list the other servers"
 	switch {
@@ -161,7 +156,7 @@ func (s *server) observes(leader, above, master string) Finding {
 		s.addr, s.version, master)
 }
 
-// after returns the rest of the line of an answer that begins with a name.
+// after finds the line of an answer that begins with a name, and returns its rest.
 func after(name, answer string) string {
 	for line := range strings.Lines(answer) {
 		if rest, found := strings.CutPrefix(strings.TrimSpace(line), name); found {
@@ -171,7 +166,7 @@ func after(name, answer string) string {
 	return ""
 }
 
-// parseNumber is after for natural numbers; "" if there is none.
+// parseNumber is after for natural numbers. It returns "" if there is none.
 func parseNumber(answer, name string) string {
 	rest := after(name, answer)
 	if _, err := strconv.ParseUint(rest, 10, 64); err != nil {
@@ -180,9 +175,9 @@ func parseNumber(answer, name string) string {
 	return rest
 }
 
-// word sends one of ZooKeeper's four-letter words, and returns as much of an answer as comes.
+// word sends one of ZooKeeper's four-letter words, and returns the part of the answer that comes in time.
 func (s *server) word(ctx context.Context, word string) string {
-	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a healthy server answers at once
 	defer cancel()
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -194,8 +189,7 @@ func (s *server) word(ctx context.Context, word string) string {
 	if _, err := io.WriteString(conn, word); err != nil {
 		return ""
 	}
-	const most = 64 << 10
-	text, _ := io.ReadAll(io.LimitReader(conn, most))
+	text, _ := io.ReadAll(io.LimitReader(conn, 64<<10))
 	return string(text)
 }
 
@@ -223,7 +217,7 @@ func (e *ensemble) session(ctx context.Context) ([]Finding, error) {
 		if other := s.client.SessionTimeout(); other != got {
 			return only(warning(
 				"give all servers the same minSessionTimeout, maxSessionTimeout and tickTime",
-				"%s gives sessions of %v, and %s of %v: what a client gets depends on where it is connected", e.main.addr, got, s.addr, other,
+				"%s gives sessions of %v, and %s of %v: a client's session timeout depends on its server", e.main.addr, got, s.addr, other,
 			))
 		}
 	}
@@ -233,10 +227,7 @@ func (e *ensemble) session(ctx context.Context) ([]Finding, error) {
 
 // judgeSession judges the negotiated session timeout. The tick is 0 if unknown.
 func judgeSession(asked, got, configured, tick time.Duration) Finding {
-	told := fmt.Sprintf("a timeout of %v was asked for, and is what the servers give", asked)
-	if asked != got {
-		told = fmt.Sprintf("a timeout of %v was asked for, and the servers give %v", asked, got)
-	}
+	told := fmt.Sprintf("a timeout of %v was asked for, and the servers give %v", asked, got)
 	if tick > 0 {
 		told += fmt.Sprintf(" (%.3g ticks of %v)", float64(got)/float64(tick), tick)
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardName is the name under which this program starts itself as a guard; ps(1) shows it.
-// guardComm is its short name in the kernel, which "pkill holdfast" does not match.
+// guardName is the name under which this program starts itself as a guard, which ps(1) shows. guardComm is its short name in the kernel,
+// which "pkill holdfast" does not match.
 const (
 	guardName = "holdfast guard"
 	guardComm = "hf-guard"
@@ -24,18 +24,18 @@ const (
 // orderSize is the size of orders in the pipe; writes of it are atomic.
 const orderSize = 16
 
-// A Guard is a process that kills a job when this program cannot: because it was killed, or
-// stopped for longer than the job may run. A nil *Guard is valid and does nothing.
+// A Guard is a process that kills a job when this program cannot: because it was killed, or stopped for longer than the job may run. A nil
+// *Guard is valid and does nothing.
 type Guard struct {
 	cmd    *exec.Cmd
 	pid    int
 	pipe   *os.File  // for orders
-	until  time.Time // as the guard knows
+	until  time.Time // of the last orders
 	ended  chan struct{}
 	failed error // valid once it has ended
 }
 
-// orders are all that a guard knows.
+// orders are the whole knowledge of a guard.
 type orders struct {
 	group    int64 // to be killed
 	deadline int64 // by sharedClock; 0 for none: only when the program is gone
@@ -44,9 +44,8 @@ type orders struct {
 // dismissed tells the guard to exit.
 var dismissed = orders{}
 
-// StartGuard starts a guard without orders, named after what it guards. The guard is this
-// program again, whose main function calls [BeGuard]. It has its own session, so signals
-// from the terminal or a shell do not reach it, and none of this program's files open.
+// StartGuard starts a guard without orders, with a name for ps(1). The guard is this program again, whose main function calls [BeGuard]. It
+// has its own session, so signals from the terminal or a shell do not reach it, and none of this program's files open.
 func StartGuard(of string) (*Guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -77,8 +76,8 @@ func StartGuard(of string) (*Guard, error) {
 }
 
 func (g *Guard) send(o orders) {
-	// While somebody has stopped the guard, the pipe may fill up. When it continues, it must
-	// not act on old orders. (No time limit tells that: it may pass before the first try.)
+	// While the guard is stopped, the pipe may fill up. When it continues, it must not act on old orders, so it is killed if one does not
+	// fit. A time limit would not show that: it may pass before the first try.
 	pipe, err := g.pipe.SyscallConn()
 	if err == nil {
 		failed := pipe.Write(func(fd uintptr) bool {
@@ -92,8 +91,7 @@ func (g *Guard) send(o orders) {
 	}
 }
 
-// Watch tells the guard to kill a job at a moment, or as soon as this program is gone. Call
-// it again whenever the moment may have moved.
+// Watch tells the guard to kill a job at a moment, or as soon as this program is gone. Call it again whenever the moment may have moved.
 func (g *Guard) Watch(j *Job, until time.Time) {
 	if g != nil && !until.Equal(g.until) {
 		g.until = until
@@ -101,8 +99,8 @@ func (g *Guard) Watch(j *Job, until time.Time) {
 	}
 }
 
-// Ended returns a channel that closes when the guard has ended for any reason; nil if there
-// is no guard. A guard that somebody has stopped is killed.
+// Ended returns a channel that closes when the guard has ended for any reason; nil if there is no guard. A guard that was stopped is
+// killed.
 func (g *Guard) Ended() <-chan struct{} {
 	if g == nil {
 		return nil
@@ -110,7 +108,7 @@ func (g *Guard) Ended() <-chan struct{} {
 	return g.ended
 }
 
-// Failed says why the guard ended; nil if it has killed the job.
+// Failed returns the error of a guard that has ended; nil if it has killed the job.
 func (g *Guard) Failed() error { return g.failed }
 
 // Again replaces a guard that has ended.
@@ -152,7 +150,7 @@ func BeGuard() {
 		return
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte(guardComm), 0)
-	// Nothing else may end it. SIGCONT and SIGCHLD have no effect anyway.
+	// No signal but SIGKILL may end it. SIGCONT and SIGCHLD have no effect anyway.
 	signal.Ignore()
 	if err := guard(int(os.Stdin.Fd())); err != nil {
 		os.Exit(1)
@@ -160,8 +158,8 @@ func BeGuard() {
 	os.Exit(0)
 }
 
-// guard obeys the orders from a pipe. Orders that have arrived take precedence over the
-// clock: after the guard was stopped, the deadline it knows may be old.
+// guard obeys the orders from a pipe. Orders that have arrived take precedence over the clock: after a stop of the guard, the deadline that
+// it knows may be old.
 func guard(orderPipe int) error {
 	timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -216,8 +214,8 @@ func (o orders) kill() {
 	}
 }
 
-// sharedClock converts a moment to a clock that all processes share and that runs on while
-// the machine is asleep. It returns 0 for a moment too far away.
+// sharedClock converts a moment to a clock that all processes share and that runs on while the machine is asleep. It returns 0 for a moment
+// too far away.
 func sharedClock(t time.Time) int64 {
 	const never = 10 * 365 * 24 * time.Hour
 	var now unix.Timespec

@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package job runs a command as a shell with job control does: in its own process group, to
-// which signals go as a whole, and which gets the terminal. Unlike a job of a shell, it
-// does not outlive this program: the kernel and a [Guard] see to that.
+// Package job runs a command as a shell with job control does: in its own process group, which gets signals and the terminal as a whole.
+// Unlike a job of a shell, it does not outlive this program: the kernel and a [Guard] kill it.
 package job
 
 import (
@@ -20,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Command is what to run. It shares the standard streams of this program.
+// A Command is a program with its arguments. It shares the standard streams of this program.
 type Command struct {
 	Path string   // as [Find] returns it
 	Args []string // with the command's name first
 	Env  []string
 
-	// Terminal is to have the command in its foreground from the start; nil to leave it where it is.
+	// Terminal gets the command into its foreground from the start; nil changes no terminal.
 	Terminal *Terminal
 }
 
@@ -45,7 +44,7 @@ type Change struct {
 // Status is how a command ended.
 type Status struct {
 	Code   int            // its exit status
-	Signal syscall.Signal // the signal that killed it, or 0; then Code means nothing
+	Signal syscall.Signal // the signal that killed it, or 0; with a signal, Code means nothing
 }
 
 // ExitCode is the status as shells report it.
@@ -56,9 +55,8 @@ func (s Status) ExitCode() int {
 	return s.Code
 }
 
-// Start starts a command in its own process group. On Linux the kernel kills it when this
-// program ends, but not its child processes or a command that gained privileges. The guard,
-// which may be nil, kills those; it watches the job until a moment, see [Guard.Watch]. From
+// Start starts a command in its own process group. On Linux the kernel kills it when this program ends, but not its child processes or a
+// command that gained privileges. The guard, which may be nil, kills those; it watches the job until a moment, see [Guard.Watch]. From
 // then on the terminal does not stop this program when it prints in the background.
 func Start(c Command, g *Guard, until time.Time) (*Job, error) {
 	j := &Job{changes: make(chan Change, 1)}
@@ -76,8 +74,8 @@ func Start(c Command, g *Guard, until time.Time) (*Job, error) {
 	return j, nil
 }
 
-// run starts the command and waits for it on one thread: Linux sends the parent-death
-// signal when the parent's thread ends, and Go ends threads as it likes.
+// run starts the command and waits for it on one thread: Linux sends the parent-death signal when the parent's thread ends, and Go may end
+// any other thread.
 func (j *Job) run(started chan<- error, start func() error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -107,7 +105,7 @@ func (j *Job) start(c Command) error {
 		p, err = os.StartProcess("/bin/sh", args, attr)
 	}
 	if err != nil {
-		if attr.Sys.Foreground { // by a child that is gone
+		if attr.Sys.Foreground { // the child has taken it, and is gone
 			ignoreStops()
 			c.Terminal.TakeBack(j)
 		}
@@ -124,7 +122,7 @@ func (j *Job) wait() {
 		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // somebody else has waited for it, so the status is lost
+		case err != nil: // another process has waited for it, so the status is lost
 			j.changes <- Change{Status: Status{Code: 1}}
 			return
 		case status.Stopped():
@@ -158,8 +156,7 @@ func (j *Job) Empty() bool { return EmptyGroup(j.pid) }
 
 // EmptyGroup reports whether no process of a group is alive whose first one has been waited for.
 func EmptyGroup(group int) bool {
-	// As the first process of a container, this program adopts orphans, for which nobody
-	// else waits.
+	// As the first process of a container, this program adopts orphans, and no other process waits for them.
 	for {
 		pid, err := unix.Wait4(-group, nil, unix.WNOHANG, nil)
 		if err != nil || pid <= 0 {
@@ -176,8 +173,7 @@ var (
 	ErrNotExecutable = errors.New("command not executable")
 )
 
-// Find looks for a command as execvp(3) does: in PATH, unless its name has a slash. Errors:
-// ErrNotFound, ErrNotExecutable.
+// Find looks for a command as execvp(3) does: in PATH, unless its name has a slash. Errors: ErrNotFound, ErrNotExecutable.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what /proc says about a process.
+// process describes a process by /proc.
 type process struct {
 	pid, parent, group int
 	zombie             bool
@@ -43,7 +43,7 @@ func processes() iter.Seq[process] {
 			parent, _ := strconv.Atoi(string(fields[parentField]))
 			group, _ := strconv.Atoi(string(fields[groupField]))
 			threads, _ := strconv.Atoi(string(fields[threadsField]))
-			// A process whose first thread has ended (pthread_exit) is shown as a zombie while others of it go on.
+			// A process whose first thread has ended (pthread_exit) is shown as a zombie while its other threads go on.
 			zombie := (fields[0][0] == 'Z' || fields[0][0] == 'X') && threads <= 1
 			if !yield(process{pid, parent, group, zombie}) {
 				return
@@ -52,8 +52,8 @@ func processes() iter.Seq[process] {
 	}
 }
 
-// onlyZombies reports whether all members of a group are zombies: a parent that never waits
-// for them must not keep a lock. It is false for a group that /proc does not show.
+// onlyZombies reports whether all members of a group are zombies: a parent that never waits for them must not keep a lock. It is false for
+// a group that /proc does not show.
 func onlyZombies(group int) bool {
 	seen := false
 	for p := range processes() {
@@ -74,8 +74,7 @@ var adopts = sync.OnceValue(func() bool {
 	return os.Getpid() == 1 || err == nil && subreaper != 0
 })
 
-// Reap waits for dead orphans, for which nobody else waits. Call it on the goroutine that
-// starts the job and its guard, which have their own waiters.
+// Reap waits for dead orphans. Call it on the goroutine that starts the job and its guard, which have their own waiters.
 func (j *Job) Reap(g *Guard) {
 	if !adopts() {
 		return

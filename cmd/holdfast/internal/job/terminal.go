@@ -36,8 +36,8 @@ func (t *Terminal) Close() { _ = unix.Close(t.fd) }
 // caught receives SIGTTOU while it is neither ignored nor has its default action.
 var caught = make(chan os.Signal, 1)
 
-// heedStops is for the start of a process: caught signals are not inherited, ignored ones are.
-// Until [ignoreStops], a write in the background waits.
+// heedStops is for the start of a process, which inherits ignored signals, but not caught ones. Until [ignoreStops], a write in the
+// background waits.
 func heedStops() { signal.Notify(caught, syscall.SIGTTOU) }
 
 // ignoreStops keeps the terminal from stopping this program when it prints in the background.
@@ -58,8 +58,7 @@ func (t *Terminal) Ours() bool { return t.foreground() == t.own }
 // Has reports whether a job is in the foreground.
 func (t *Terminal) Has(j *Job) bool { return t.foreground() == j.pid }
 
-// Give puts a job into the foreground if this program is there, and reports whether the job
-// is there now.
+// Give puts a job into the foreground if this program is there, and reports whether the job is there now.
 func (t *Terminal) Give(j *Job) bool {
 	switch t.foreground() {
 	case j.pid:
