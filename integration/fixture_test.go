@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 		if shared.server != nil {
 			shared.server.Close()
 		}
-		removeCurator()
 		return code
 	}))
 }
