@@ -27,32 +27,33 @@ var once = holdfast.WithRetry(holdfast.Retry{Attempts: 1})
 func TestAnswersThroughTheSDK(t *testing.T) {
 	type test struct {
 		reply
-		want error
+		want  error
+		doubt bool // the server may have carried out the request
 	}
 	each(t, map[string]test{
-		"throttled":       {fail("ProvisionedThroughputExceededException"), holdfast.ErrDisconnected},
-		"throttling":      {fail("ThrottlingException"), holdfast.ErrDisconnected},
-		"too many":        {fail("RequestLimitExceeded"), holdfast.ErrDisconnected},
-		"conflict":        {fail("TransactionConflictException"), holdfast.ErrDisconnected},
-		"internal":        {fail("InternalServerError"), holdfast.ErrDisconnected},
-		"unavailable":     {reply{status: http.StatusServiceUnavailable, body: `<html>no</html>`}, holdfast.ErrDisconnected},
-		"garbled":         {reply{body: `{"Attributes": {`}, holdfast.ErrDisconnected},
-		"cut":             {reply{err: io.ErrUnexpectedEOF}, holdfast.ErrDisconnected},
-		"reset":           {reply{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}, holdfast.ErrDisconnected},
-		"refused":         {reply{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, holdfast.ErrDisconnected},
-		"silence":         {reply{silent: true}, holdfast.ErrDisconnected},
-		"denied":          {fail("AccessDeniedException"), holdfast.ErrDenied},
-		"unknown key":     {fail("UnrecognizedClientException"), holdfast.ErrDenied},
-		"expired token":   {fail("ExpiredTokenException"), holdfast.ErrDenied},
-		"bad signature":   {fail("InvalidSignatureException"), holdfast.ErrDenied},
-		"no such table":   {fail("ResourceNotFoundException"), dynamolock.ErrTable},
-		"not understood":  {fail("ValidationException"), nil},
-		"nothing at all":  {reply{body: `{}`}, dynamolock.ErrItem},
-		"something else":  {reply{status: http.StatusTeapot, body: `{}`}, nil},
-		"too many wanted": {fail("LimitExceededException"), holdfast.ErrDisconnected},
+		"throttled":       {fail("ProvisionedThroughputExceededException"), holdfast.ErrDisconnected, false},
+		"throttling":      {fail("ThrottlingException"), holdfast.ErrDisconnected, false},
+		"too many":        {fail("RequestLimitExceeded"), holdfast.ErrDisconnected, false},
+		"conflict":        {fail("TransactionConflictException"), holdfast.ErrDisconnected, false},
+		"internal":        {fail("InternalServerError"), holdfast.ErrDisconnected, true},
+		"unavailable":     {reply{status: http.StatusServiceUnavailable, body: `<html>no</html>`}, holdfast.ErrDisconnected, true},
+		"garbled":         {reply{body: `{"Attributes": {`}, holdfast.ErrDisconnected, true},
+		"cut":             {reply{err: io.ErrUnexpectedEOF}, holdfast.ErrDisconnected, true},
+		"reset":           {reply{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}, holdfast.ErrDisconnected, true},
+		"refused":         {reply{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, holdfast.ErrDisconnected, false},
+		"silence":         {reply{silent: true}, holdfast.ErrDisconnected, true},
+		"denied":          {fail("AccessDeniedException"), holdfast.ErrDenied, false},
+		"unknown key":     {fail("UnrecognizedClientException"), holdfast.ErrDenied, false},
+		"expired token":   {fail("ExpiredTokenException"), holdfast.ErrDenied, false},
+		"bad signature":   {fail("InvalidSignatureException"), holdfast.ErrDenied, false},
+		"no such table":   {fail("ResourceNotFoundException"), dynamolock.ErrTable, false},
+		"not understood":  {fail("ValidationException"), nil, false},
+		"nothing at all":  {reply{body: `{}`}, dynamolock.ErrItem, false},
+		"something else":  {reply{status: http.StatusTeapot, body: `{}`}, nil, false},
+		"too many wanted": {fail("LimitExceededException"), holdfast.ErrDisconnected, false},
 	}, func(t *testing.T, test test) {
 		s := &script{}
-		client := s.open(t, nil, dynamolock.Options{})
+		client, closed := s.open(t, nil, dynamolock.Options{}), s.open(t, nil, dynamolock.Options{Mode: dynamolock.FailClosed})
 		tries := 0
 		s.answer = func(r request) reply {
 			if strings.Contains(r.UpdateExpression, "if_not_exists") { // and not a request that undoes it later
@@ -72,6 +73,10 @@ func TestAnswersThroughTheSDK(t *testing.T) {
 		text := fmt.Sprint(err)
 		if !strings.Contains(text, `"k"`) || test.want != dynamolock.ErrItem && !strings.Contains(text, "UpdateItem") {
 			t.Errorf("%v does not name the call and the key", err)
+		}
+		_, _ = closed.TryAcquire(within(t, 2*client.Options().Timeout), "k", once)
+		if err := closed.Close(within(t, time.Second)); errors.Is(err, holdfast.ErrReleasePending) != test.doubt {
+			t.Errorf("Close: %v; in doubt: %v", err, test.doubt)
 		}
 	})
 }

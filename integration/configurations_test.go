@@ -24,10 +24,10 @@ import (
 // runs only the partition with TLS; "make test-versions" runs the rest.
 const configurationsVariable = "HOLDFAST_CONFIGURATIONS"
 
-// A configuration is that of an ensemble and of its clients.
+// A configuration configures an ensemble and its clients.
 type configuration struct {
 	name string
-	// open changes the configuration of the servers, and returns a function that changes that of the clients, or nil.
+	// open configures the servers, and returns a function that configures the clients, or nil.
 	open func(*testing.T, *zkserver.Config) func(*zklock.Options)
 	// prepare, if not nil, is called first, with a connection to the ensemble.
 	prepare func(*testing.T, *zk.Conn, *zklock.Options)
@@ -115,8 +115,7 @@ func goThrough(t *testing.T, c configuration, whole bool) {
 		dress = func(*zklock.Options) {}
 	}
 	e := zkserver.NewEnsemble(t, config)
-	leader, err := e.Leader(t.Context())
-	must(t, err)
+	leader, _ := leaderAndFollowers(t, e)
 	// The last of the other two; the observer, if there is one.
 	place := zkserver.EnsembleSize - 1
 	if leader == place {

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// conformancePace is the lease of all clients of the suite on DynamoDB, and how many cases
-// run at a time. moto serves one request at a time, in milliseconds of processor time each.
+// conformancePace is the lease of all clients of the suite on DynamoDB, and how many cases run at a time. moto serves one request at a
+// time, in milliseconds of processor time each.
 func conformancePace(target *dynamoserver.Target) (lease time.Duration, lanes int) {
 	if target.Source() == dynamoserver.Moto {
 		return 8 * time.Second, 3
@@ -31,8 +31,7 @@ func conformancePace(target *dynamoserver.Target) (lease time.Duration, lanes in
 // conformancePoll is long enough for dozens of waiters not to take up the processors.
 const conformancePoll = 250 * time.Millisecond
 
-// dynamodbEngine is a server given by its address, in a container, or a local process. A
-// holder whose lease somebody ended learns of it from its next heartbeat.
+// dynamodbEngine is a server given by its address, in a container, or a local process. A holder notices a break at its next heartbeat.
 func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, string) {
 	const soon = 20 * time.Second
 	return func(t *testing.T) (locktest.Engine, string) {

@@ -91,8 +91,8 @@ func conforms(t *testing.T, name, source string, engine locktest.Engine) {
 	r.print(out)
 }
 
-// resultsVariable names a file to which the results are also written: with several
-// packages, "go test" hides the output of those that pass.
+// resultsVariable names a file to which the results are also written: with several packages, "go test" hides the output of packages that
+// pass.
 const resultsVariable = "HOLDFAST_RESULTS"
 
 // A result counts an engine's cases.

@@ -72,7 +72,7 @@ type zkHarness struct {
 	plain *zk.Conn
 }
 
-// options are those of a client.
+// options are the options of a client.
 func (h *zkHarness) options() *zklock.Options {
 	opts := &zklock.Options{Root: h.root, SessionTimeout: conformanceSession, Names: h.names}
 	if h.dress != nil {

@@ -79,11 +79,11 @@ func corrupt() map[string][]attributeMap {
 	return items
 }
 
-// A client neither takes nor changes corrupt items and those of other programs; the error names the attribute.
+// A client neither takes nor changes corrupt items and items of other programs; the error names the attribute.
 func TestDynamoCorruptItems(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
-	client := d.client(t, longLease)
+	client := d.client(t)
 	for attribute, items := range corrupt() {
 		for i, item := range items {
 			key := fmt.Sprint(attribute, i)
@@ -114,7 +114,7 @@ func TestDynamoCorruptItems(t *testing.T) {
 	}
 }
 
-// Items of other programs, and what a client can do with their keys.
+// Keys with items of other programs are read, refused, reclaimed and broken as documented.
 func TestDynamoForeignItems(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -147,7 +147,7 @@ func TestDynamoForeignItems(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, key := d.client(t, longLease, func(o *dynamolock.Options) { o.Mode = test.mode }), newKey(t)
+			client, key := d.client(t, func(o *dynamolock.Options) { o.Mode = test.mode }), newKey(t)
 			d.put(t, key, test.item)
 			info, err := client.Inspect(limited(t), key)
 			if err != nil || info.Held != test.held || test.held && (info.Owner != "node" || info.Shared) {
@@ -190,7 +190,7 @@ func TestDynamoForeignItems(t *testing.T) {
 	}
 }
 
-// Other programs change the item of a holder, who learns it at the next heartbeat and changes nothing.
+// Other programs change the item of a holder. The holder notices at the next heartbeat, and changes nothing.
 func TestDynamoItemChangedUnderAHolder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -215,7 +215,7 @@ func TestDynamoItemChangedUnderAHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start(t)
 			d := newDynamo(t)
-			client, key := d.client(t, longLease, quickBeats), newKey(t)
+			client, key := d.client(t, quickBeats), newKey(t)
 			lock := take(t, client, key, test.opts...)
 			if item := test.item(d.item(t, key)); item != nil {
 				d.put(t, key, item)
@@ -260,7 +260,7 @@ func TestDynamoItem(t *testing.T) {
 		},
 	} {
 		t.Run(test.mode.String(), func(t *testing.T) {
-			client, key := d.client(t, longLease, func(o *dynamolock.Options) { o.Mode, o.TTLAttribute = test.mode, "ttl" }), newKey(t)
+			client, key := d.client(t, func(o *dynamolock.Options) { o.Mode, o.TTLAttribute = test.mode, "ttl" }), newKey(t)
 			has := func(when string, item attributeMap, want []string, lease int64) {
 				t.Helper()
 				for _, name := range want {
@@ -322,9 +322,9 @@ func TestDynamoItem(t *testing.T) {
 func TestDynamoMixedModes(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
-	clients := make(map[dynamolock.Mode]*dynamoClient)
+	clients := make(map[dynamolock.Mode]*dynamolock.Client)
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
-		clients[mode] = d.client(t, longLease, func(o *dynamolock.Options) { o.Mode = mode })
+		clients[mode] = d.client(t, func(o *dynamolock.Options) { o.Mode = mode })
 	}
 	for mode, holder := range clients {
 		key := newKey(t)
@@ -403,7 +403,7 @@ func TestDynamoKeys(t *testing.T) {
 					o.Keys.Sort = dynamolock.KeyAttr{Name: test.keys[1].Name, Type: test.keys[1].Type}
 				}
 			}
-			client, other := d.client(t, longLease, set), d.client(t, longLease, set)
+			client, other := d.client(t, set), d.client(t, set)
 			for _, key := range test.good {
 				lock := take(t, client, key)
 				if _, err := other.TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
@@ -429,7 +429,7 @@ func TestDynamoKeys(t *testing.T) {
 func TestDynamoList(t *testing.T) {
 	start(t)
 	d := newDynamo(t, dynamoserver.Key{Name: "p"}, dynamoserver.Key{Name: "s"})
-	client := d.client(t, longLease, func(o *dynamolock.Options) { o.Keys.Partition.Name, o.Keys.Sort.Name = "p", "s" })
+	client := d.client(t, func(o *dynamolock.Options) { o.Keys.Partition.Name, o.Keys.Sort.Name = "p", "s" })
 	put := func(p, s string, item attributeMap) {
 		item["p"], item["s"] = text(p), text(s)
 		must(t, errOf(d.server.PutItem(limited(t), &dynamodb.PutItemInput{TableName: &d.table, Item: item})))
@@ -453,7 +453,7 @@ func TestDynamoList(t *testing.T) {
 	if !reflect.DeepEqual(keys, []string{"a/b/c"}) || !errors.As(failed, &corrupt) || !strings.Contains(failed.Error(), "bad/1") {
 		t.Errorf("%q, %v", keys, failed)
 	}
-	if pages := client.net.Count("Scan"); pages < 2 {
+	if pages := d.net.Count("Scan"); pages < 2 {
 		t.Errorf("%d pages", pages)
 	}
 }
@@ -463,22 +463,25 @@ func TestDynamoConditionCheck(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
-		for name, end := range map[string]func(t *testing.T, lock *holdfast.Lock, other *dynamoClient) *holdfast.Lock{
-			"released": func(t *testing.T, lock *holdfast.Lock, _ *dynamoClient) *holdfast.Lock { release(t, lock); return nil },
-			"broken": func(t *testing.T, lock *holdfast.Lock, other *dynamoClient) *holdfast.Lock {
+		for name, end := range map[string]func(t *testing.T, lock *holdfast.Lock, other *dynamolock.Client) *holdfast.Lock{
+			"released": func(t *testing.T, lock *holdfast.Lock, _ *dynamolock.Client) *holdfast.Lock {
+				release(t, lock)
+				return nil
+			},
+			"broken": func(t *testing.T, lock *holdfast.Lock, other *dynamolock.Client) *holdfast.Lock {
 				info, err := other.Inspect(limited(t), lock.Key())
 				must(t, err)
 				must(t, other.BreakNow(limited(t), info))
 				return take(t, other, lock.Key(), holdfast.WithOwner("worker")) // FailClosed has no other token
 			},
-			"reclaimed": func(t *testing.T, lock *holdfast.Lock, other *dynamoClient) *holdfast.Lock {
+			"reclaimed": func(t *testing.T, lock *holdfast.Lock, other *dynamolock.Client) *holdfast.Lock {
 				return take(t, other, lock.Key(), holdfast.WithOwner("worker"), holdfast.WithReclaim())
 			},
 		} {
 			for _, shared := range []bool{false, mode == dynamolock.FailOpen && name != "reclaimed"} {
 				t.Run(fmt.Sprintf("%v/%s/%v", mode, name, shared), func(t *testing.T) {
 					set := func(o *dynamolock.Options) { o.Mode = mode; quickBeats(o) }
-					client, other, key := d.client(t, longLease, set), d.client(t, longLease, set), newKey(t)
+					client, other, key := d.client(t, set), d.client(t, set), newKey(t)
 					opts := []holdfast.Option{holdfast.WithOwner("worker")}
 					if shared {
 						opts = append(opts, holdfast.WithShared())

@@ -72,7 +72,7 @@ func consumerExample(t *testing.T, all examples) {
 	})
 }
 
-// takenOver kills a consumer. Another, which has observed it, goes on with its streams.
+// takenOver kills a consumer. Another consumer observes that, and takes over its streams.
 func takenOver(t *testing.T, all examples, p place) {
 	t.Helper()
 	args := append([]string{"-ttl", "1h"}, p.args...)

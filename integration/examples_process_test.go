@@ -203,8 +203,7 @@ func dialTable(t *testing.T, table string) *dynamolock.Client {
 	return client
 }
 
-// exampleAccess are the variables with which an example signs its requests. On our own
-// server there are none, as for most users who try one.
+// exampleAccess are the variables with which an example signs its requests. On our own server there are none.
 func exampleAccess(db *dynamoserver.Target) []string {
 	if db.Source() != dynamoserver.Given && db.Source() != dynamoserver.AWS {
 		return nil

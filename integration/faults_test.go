@@ -21,7 +21,7 @@ type faultStep struct {
 	fresh  bool                                        // the parent does not exist
 	behind bool                                        // the call has waited for a session timeout, and the holder has just released the key
 	real   bool                                        // also on a real server
-	done   func(holder *holdfast.Lock) <-chan struct{} // what the call does to the holder
+	done   func(holder *holdfast.Lock) <-chan struct{} // how the call notifies the holder
 	call   faultCall
 }
 

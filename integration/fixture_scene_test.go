@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime/pprof"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,8 +27,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// scene is where most tests of zklock begin: a client behind a proxy of its own, a key that nobody has used,
-// and a connection without the library.
+// scene is the start of most tests of zklock: a client behind a proxy of its own, a new key, and a connection without the library.
 type scene struct {
 	stage
 	client *zklock.Client
@@ -38,8 +36,6 @@ type scene struct {
 	conn   *zk.Conn
 	key    string
 	parent string // the znode of the key's lock
-
-	session int64 // in which the client sent what loseCreation has lost
 }
 
 // newScene connects a client. opts may be nil, for options.
@@ -51,7 +47,7 @@ func newScene(t *testing.T, on stage, opts *zklock.Options) *scene {
 	return s
 }
 
-// prepare creates the lock's znode, so that the first create below it is that of a lock node.
+// prepare creates the lock's znode, so that the next create below it is of a lock node.
 func (s *scene) prepare(t *testing.T) { prepare(t, s.conn, s.key) }
 
 // other is another client of the same server.
@@ -66,38 +62,10 @@ func (s *scene) acquiring(ctx context.Context, opts ...holdfast.Option) <-chan o
 	return acquiring(ctx, s.client, s.key, opts...)
 }
 
-// waiting has another client hold the key and the scene's client wait for it. node is the waiter's.
-func (s *scene) waiting(t *testing.T, opts ...holdfast.Option) (holder *holdfast.Lock, got <-chan outcome, node string) {
-	t.Helper()
-	holder = take(t, s.other(t), s.key)
-	got = s.acquiring(limited(t), opts...)
-	return holder, got, s.newest(t, 2)
-}
-
-// newest waits until the queue has n nodes, and returns the path of the last one.
-func (s *scene) newest(t *testing.T, n int) string {
-	t.Helper()
-	names := inOrder(holds(t, s.conn, s.parent, n))
-	return s.parent + "/" + names[n-1]
-}
-
-// inOrder sorts the names of a queue by their numbers.
-func inOrder(names []string) []string {
-	number := func(name string) string { return name[max(0, len(name)-10):] }
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(number(a), number(b)) })
-	return names
-}
-
 // delete deletes a node as an operator would.
 func (s *scene) delete(t *testing.T, path string) {
 	t.Helper()
 	must(t, s.conn.Delete(path, -1))
-}
-
-// reads waits until the client has had the replies to n reads of nodes: it has set its watches.
-func (s *scene) reads(t *testing.T, n int) {
-	t.Helper()
-	eventually(t, "nodes are read", func() bool { return s.proxy.Count(faultproxy.ToClient, faultproxy.OpGetData) >= n })
 }
 
 // reconnects drops the client's connection and waits until its session is back on another one.
@@ -121,21 +89,6 @@ func (s *scene) quiet(t *testing.T) {
 	})
 }
 
-// loseCreation has the client acquire the lock, and loses the first create of its node or the reply to it. The client
-// cannot reconnect before reconnect is called: by then, all that it sent on the lost connection is over.
-func (s *scene) loseCreation(ctx context.Context, t *testing.T, lose fault) (lost faultproxy.Frame, got <-chan outcome, reconnect func()) {
-	t.Helper()
-	s.prepare(t)
-	loss := lose(s.proxy, faultproxy.OpCreate, s.parent)
-	reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
-	t.Cleanup(reconnect)
-	s.session = s.client.Conn().SessionID()
-	got = s.acquiring(ctx)
-	lost = receive(t, "loss", loss)
-	receive(t, "reconnection", reconnecting)
-	return lost, got, reconnect
-}
-
 // noWatches fails the test if watches on a znode or below it stay.
 func (s *scene) noWatches(t *testing.T, path string) {
 	t.Helper()
@@ -149,20 +102,17 @@ func (s *scene) clean(t *testing.T) {
 	s.noWatches(t, s.parent)
 }
 
-// A fault loses a frame.
-type fault = func(*faultproxy.Proxy, faultproxy.Op, string) <-chan faultproxy.Frame
-
 // Faults that strike a request, or its reply.
 var (
 	holdings = map[string]func(*faultproxy.Proxy, faultproxy.Op, string) (<-chan faultproxy.Frame, func()){
 		"request": (*faultproxy.Proxy).HoldRequest, "reply": (*faultproxy.Proxy).HoldReply,
 	}
-	losses = map[string]fault{
+	losses = map[string]func(*faultproxy.Proxy, faultproxy.Op, string) <-chan faultproxy.Frame{
 		"request": (*faultproxy.Proxy).LoseRequest, "reply": (*faultproxy.Proxy).LoseReply,
 	}
 )
 
-// playOn is "server" if all scenes are to be played on a real ZooKeeper, as "make test-long" does, and "fake" if none is, as
+// playOn is "server" to play all scenes on a real ZooKeeper, as "make test-long" does, and "fake" to play none there, as
 // "make score" does.
 const playOn = "HOLDFAST_SCENES"
 
@@ -200,7 +150,7 @@ func playOnServer(t *testing.T, opts *zklock.Options, test func(t *testing.T, s 
 	test(t, newScene(t, real{}, opts))
 }
 
-// stage is what a scene is played on: a server.
+// stage is the server of a scene.
 type stage interface {
 	// dial connects a client.
 	dial(t *testing.T, opts *zklock.Options) *zklock.Client
@@ -222,7 +172,20 @@ func (real) dial(t *testing.T, opts *zklock.Options) *zklock.Client {
 
 func (real) proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Proxy, func()) {
 	t.Helper()
-	return expirable(t, opts)
+	addr := server(t).Addr()
+	p := proxy(t, addr)
+	var c credentials
+	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+		c.see(f)
+		return faultproxy.Pass
+	})
+	return dial(t, p.Addr(), opts), p, func() {
+		t.Helper()
+		p.RefuseNew() // or the client would regain its session in between
+		c.expire(t, addr)
+		p.Drop() // so that the client reconnects
+		check(t, p.Heal())
+	}
 }
 
 func (real) plain(t *testing.T) *zk.Conn {
@@ -274,7 +237,7 @@ func (f fake) proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faul
 	client := dialBy(t, p.Dial, opts, p.Addr())
 	return client, p, func() {
 		t.Helper()
-		p.BlackHole(faultproxy.Both) // or the client would hear of the nodes that end with its session
+		p.BlackHole(faultproxy.Both) // or the client would get the events of the nodes that end with its session
 		f.Expire(client.Conn().SessionID())
 		check(t, p.Heal()) // so that the client reconnects
 	}
@@ -293,7 +256,7 @@ func (f fake) plain(t *testing.T) *zk.Conn {
 
 func (f fake) watches(_ *testing.T, path string) map[string][]int64 { return f.Watches(path) }
 
-// labelGoroutines has the goroutines of a test carry its name: a goroutine inherits the labels of the one that starts it.
+// labelGoroutines labels the goroutines of a test with its name: a goroutine inherits the labels of its creator.
 func labelGoroutines(t *testing.T) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
 }
@@ -339,23 +302,4 @@ func (c *credentials) expire(t testing.TB, addr string) {
 		sessions, err := zkserver.Dump(limited(t), addr)
 		return err == nil && len(sessions.Ephemerals[session]) == 0 && !slices.Contains(sessions.Live, session)
 	})
-}
-
-// expirable is proxied, and also returns a way to end the client's session.
-func expirable(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Proxy, func()) {
-	t.Helper()
-	addr := server(t).Addr()
-	p := proxy(t, addr)
-	var c credentials
-	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
-		c.see(f)
-		return faultproxy.Pass
-	})
-	return dial(t, p.Addr(), opts), p, func() {
-		t.Helper()
-		p.RefuseNew() // or the client would regain its session in between
-		c.expire(t, addr)
-		p.Drop() // so that the client reconnects
-		check(t, p.Heal())
-	}
 }

@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 		if shared.server != nil {
 			shared.server.Close()
 		}
-		removeCurator()
 		return code
 	}))
 }
@@ -116,18 +115,7 @@ func goroutines(test string) string {
 	return strings.Join(found, "\n\n")
 }
 
-// goroutineCount returns how many goroutines a test has started that still run.
-func goroutineCount(test string) int {
-	sum := 0
-	for _, group := range labelled(test) {
-		n := 0
-		_, _ = fmt.Sscan(group, &n)
-		sum += n
-	}
-	return sum
-}
-
-// labelled returns the goroutines of a test from a profile, those that are alike as one group, which begins with their number.
+// labelled returns the goroutines of a test from a profile. Goroutines with equal stacks are one group, which begins with their number.
 func labelled(test string) []string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
@@ -156,7 +144,7 @@ func setting[T any](t *testing.T, variable string, usual T, parse func(string) (
 	return value
 }
 
-// seeded returns the seed of a test's random choices: HOLDFAST_SEED repeats those of another run.
+// seeded returns the seed of a test's random choices. HOLDFAST_SEED repeats the choices of another run.
 func seeded(t *testing.T) uint64 {
 	t.Helper()
 	seed := setting(t, "HOLDFAST_SEED", uint64(time.Now().UnixNano()), func(s string) (uint64, error) {
@@ -212,7 +200,7 @@ func must(t testing.TB, err error) {
 	verdict.Must(t, err)
 }
 
-// check reports an error, and goes on. Goroutines of a test use it.
+// check reports an error without ending the test. Goroutines of a test use it.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

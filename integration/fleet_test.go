@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// A fleet lets real programs with different locks contend for the same keys, kills holders of each kind, and stops them
-// for longer than they may believe in their locks. They exclude one another, tokens rise from one to the next, and each
-// kind takes over after the crash of another. A holder of ours always knows in time; others may be excused.
+// A fleet lets real programs with different locks contend for the same keys, kills holders of each kind, and stops them for longer than
+// their leases. They exclude one another, tokens rise, and each kind takes over after the crash of another. A holder of ours always knows
+// in time; others may be excused.
 type fleet struct {
 	*testing.T
 	kinds   []fleetLanguage
@@ -30,11 +30,11 @@ type fleet struct {
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	end     time.Time    // of what is more than the least
+	end     time.Time    // of the run, unless something is missing
 	stopped atomic.Int32 // how many pauses go on
 	struck  map[fleetLanguage]map[fleetBlow]int
 	dead    map[string]bool // the killed
-	lacks   string          // what has not happened after all this time
+	lacks   string          // missing, which has not happened in time
 }
 
 // A fleetBlow is a fault injected into a holder.
@@ -42,7 +42,7 @@ type fleetBlow string
 
 const (
 	fleetKill  fleetBlow = "kill"
-	fleetPause fleetBlow = "pause" // until somebody else has the lock
+	fleetPause fleetBlow = "pause" // until another process has the lock
 )
 
 func newFleet(t *testing.T, random *rand.Rand, witness *witness, kinds ...fleetLanguage) *fleet {
@@ -184,7 +184,7 @@ func (p *peer) pause(f *fleet, path string, token uint64) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		f.Error(err)
 	}
-	time.Sleep(4 * fleetStamp) // so that it reports what it believes
+	time.Sleep(4 * fleetStamp) // so that it reports its belief
 }
 
 // blow returns the fault for a holder, "" in most cases: a peer with another lock must be waiting.

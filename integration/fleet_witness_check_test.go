@@ -85,28 +85,3 @@ func TestFleetWitness(t *testing.T) {
 		})
 	}
 }
-
-// TestForeignRace tests the filter of race reports: it drops those of go-zookeeper alone, and no others.
-func TestForeignRace(t *testing.T) {
-	t.Parallel()
-	const (
-		theirs = "  github.com/go-zookeeper/zk.(*Conn).recvLoop()\n      conn.go:1 +0x1\n"
-		ours   = "  github.com/holdfast-go/holdfast/zklock/internal/zkconn.(*Link).Retry()\n      calls.go:1 +0x1\n"
-	)
-	report := func(first, second string) string {
-		return "==================\nWARNING: DATA RACE\nRead at 0x01 by goroutine 7:\n" + first +
-			"\nPrevious write at 0x01 by goroutine 8:\n" + second + "\nGoroutine 7 (running) created at:\n" + ours + "==================\n"
-	}
-	for log, want := range map[string]bool{
-		"a line\n":             false,
-		report(theirs, theirs): false,
-		report("  runtime.mapaccess1()\n      map.go:1 +0x1\n"+theirs, theirs): false,
-		report(ours, theirs):                        true,
-		report(theirs, ours):                        true,
-		report(theirs, theirs) + report(ours, ours): true,
-	} {
-		if got := foreignRace(log) != ""; got != want {
-			t.Errorf("%v of\n%s", got, log)
-		}
-	}
-}

@@ -38,8 +38,7 @@ const (
 	fleetNode fleetLanguage = "Node"
 )
 
-// A fleetHold is the time for which a process provably believed that it held a key: from
-// its first stamp to its last. A killed process stamps no more.
+// A fleetHold is the time for which a process provably believed that it held a key: from its first stamp to its last.
 type fleetHold struct {
 	process  string
 	language fleetLanguage
@@ -47,16 +46,16 @@ type fleetHold struct {
 	token    uint64
 	from, to int64
 	until    int64  // its excuse begins here
-	end      string // fleetReleased, fleetLost, fleetKilled; "" while it goes on
+	end      string // fleetReleased, fleetLost, fleetKilled; "" for a current hold
 }
 
 const fleetKilled = "killed"
 
-// excused reports whether the holder may have believed too long. The npm client has no
-// deadline: a holder whose heartbeats do not arrive goes on.
+// excused reports whether the holder may have believed too long. The npm client has no deadline: a holder continues although its heartbeats
+// do not arrive.
 func (h *fleetHold) excused() bool { return h.until < h.to }
 
-// good is the end of the time in which nobody else may hold the key.
+// good is the end of the time in which no other process may hold the key.
 func (h *fleetHold) good() int64 { return min(h.to, h.until) }
 
 func (h *fleetHold) String() string {
@@ -145,7 +144,7 @@ func (w *witness) ended(process string) {
 	}
 }
 
-// contended are the processes, by name, that hold a key the other language waits for.
+// contended are the processes, by name, that hold a key for which another language waits.
 func (w *witness) contended() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +177,7 @@ func (w *witness) byKey() map[string][]fleetHold {
 func (w *witness) violations(tokens bool) []string {
 	var found []string
 	for _, holds := range w.byKey() {
-		longest, highest := make(map[bool]*fleetHold), make(map[bool]*fleetHold) // of all; and of those who do not share, for who does
+		longest, highest := make(map[bool]*fleetHold), make(map[bool]*fleetHold) // true: of the holds that do not share, for holds that do
 		for i := range holds {
 			h := &holds[i]
 			if h.until <= h.from {
@@ -237,7 +236,7 @@ func (w *witness) heldAbove(key string, token uint64) bool {
 type fleetFigures struct {
 	holds     map[fleetLanguage]int
 	handovers map[[2]fleetLanguage]int // from one kind to another
-	takeovers int                      // those whose previous holder was killed
+	takeovers int                      // handovers whose previous holder was killed
 	lost      int
 	excused   map[fleetLanguage]int
 }

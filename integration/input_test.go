@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"slices"
@@ -14,53 +13,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
-
-// Dial ends with its ctx or with Options.DialTimeout, reports why, and leaves no goroutine (start checks that). What
-// answers in another protocol is tested in zklock.
-func TestDialNobodyAnswers(t *testing.T) {
-	t.Parallel()
-	cancelled, cancel := context.WithCancel(context.Background())
-	cancel()
-	mum := func(t *testing.T) string { return listener(t, nil) }
-	for name, c := range map[string]struct {
-		addr    func(*testing.T) string
-		ctx     context.Context // nil: one that ends after wait
-		wait    time.Duration
-		timeout time.Duration // of Dial
-		tls     *tls.Config
-		want    error
-	}{
-		"wrong port":                  {nowhere, nil, time.Second, 0, nil, context.DeadlineExceeded},
-		"silent server, dial timeout": {mum, context.Background(), 0, time.Second, nil, context.DeadlineExceeded},
-		"silent server, with TLS":     {mum, nil, 5 * time.Second, 0, &tls.Config{}, context.DeadlineExceeded}, // the handshake ends before
-		"cancelled":                   {mum, cancelled, 0, 0, nil, context.Canceled},
-	} {
-		t.Run(name, func(t *testing.T) {
-			start(t)
-			ctx, addr := c.ctx, c.addr(t)
-			if ctx == nil {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(context.Background(), c.wait)
-				defer cancel()
-			}
-			began := time.Now()
-			opts := &zklock.Options{DialTimeout: max(c.timeout, c.wait*10), TLS: c.tls, SessionTimeout: 2 * time.Second}
-			_, err := zklock.Dial(ctx, []string{addr}, opts)
-			if !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, c.want) || !strings.Contains(err.Error(), addr) ||
-				c.tls != nil && !strings.Contains(err.Error(), "TLS") {
-				t.Errorf("Dial returns %v, want %v and %v", err, holdfast.ErrDisconnected, c.want)
-			}
-			if time.Since(began) > promptly {
-				verdict.Fatalf(t, "Dial does not end with its ctx")
-			}
-		})
-	}
-}
 
 // digest is a credential and the ACL that admits only it.
 func digest(t *testing.T) (zklock.Auth, []zk.ACL) {
@@ -110,7 +66,7 @@ func TestDigestAndACL(t *testing.T) {
 	}
 }
 
-// Z20. A client that may not delete its node says so at once, goes on trying, and logs it; so does one that may not read it.
+// Z20. A client that may not delete or read its node reports that at once, logs it, and tries again.
 func TestDenied(t *testing.T) {
 	start(t)
 	logs := &logtest.Recorder{}

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/integration/internal/child"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // The sources of the other programs' locks. On machines other than Debian, HOLDFAST_CURATOR is a classpath with Curator and an
@@ -22,60 +21,21 @@ const debianJars = "/usr/share/java"
 // interopInstall ends the failure message for a missing program.
 const interopInstall = "run \"make setup\" (it installs Debian's libcurator-recipes-java and python3-kazoo when run as root)"
 
-// compiledCurator is the folder of the compiled CuratorPeer, which TestMain removes.
-var compiledCurator = sync.OnceValues(func() (string, error) {
-	jars, err := curatorJars()
-	if err != nil {
-		return "", err
-	}
-	if curator.dir, curator.lock, err = child.NewDir("holdfast-curator-"); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), peerStart)
-	defer cancel()
-	return curator.dir, compileCurator(ctx, jars, curator.dir)
-})
-
-// curator is what compiledCurator has made.
-var curator struct {
-	dir  string
-	lock *os.File
-}
-
-// removeCurator removes it.
-func removeCurator() {
-	if curator.lock != nil {
-		_ = os.RemoveAll(curator.dir)
-		_ = curator.lock.Close()
-	}
-}
-
 // curatorCommand returns the command of a CuratorPeer.
 func curatorCommand(t *testing.T) []string {
 	t.Helper()
-	dir, err := compiledCurator()
-	must(t, err)
 	jars, err := curatorJars()
 	must(t, err)
-	java, err := jdk("java")
+	source, err := os.ReadFile(filepath.Join("testdata", "interop", "CuratorPeer.java"))
+	must(t, err)
+	classes, err := zkserver.Compile("CuratorPeer", string(source), jars)
+	must(t, err)
+	java, err := zkserver.Java("java")
 	must(t, err)
 	return []string{
 		java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx64m", "-Djava.net.preferIPv4Stack=true",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + ":" + jars, "CuratorPeer",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes + ":" + jars, "CuratorPeer",
 	}
-}
-
-func compileCurator(ctx context.Context, jars, dir string) error {
-	javac, err := jdk("javac")
-	if err != nil {
-		return err
-	}
-	source := filepath.Join("testdata", "interop", "CuratorPeer.java")
-	out, err := exec.CommandContext(ctx, javac, "-d", dir, "-cp", jars, source).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w:\n%s", javac, err, out)
-	}
-	return nil
 }
 
 // curatorJars returns a classpath. The manifest of curator-recipes.jar names all that it needs, including ZooKeeper's own client.
@@ -92,20 +52,6 @@ func curatorJars() (string, error) {
 		jars = append(jars, jar)
 	}
 	return strings.Join(jars, ":"), nil
-}
-
-// jdk finds a program of the JDK.
-func jdk(name string) (string, error) {
-	if home := os.Getenv("JAVA_HOME"); home != "" {
-		if program, err := exec.LookPath(filepath.Join(home, "bin", name)); err == nil {
-			return program, nil
-		}
-	}
-	program, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("no JDK: %w; run \"make setup\", or set JAVA_HOME", err)
-	}
-	return program, nil
 }
 
 // kazooCommand returns the command of a kazoo_peer.py. The system's Python comes first:

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// asks has a client ask for the lock of a key, and returns what it asked for.
+// asks makes a client ask for the lock of a key, and returns the holder.
 func asks(t *testing.T, client *zklock.Client, key string) holdfast.Info {
 	t.Helper()
 	info, err := client.Inspect(limited(t), key)
@@ -139,7 +139,7 @@ func (c *interopCell) owners(t *testing.T) {
 		}
 	})
 
-	// kazoo takes all data for text, and shows nobody if one node has other data.
+	// kazoo decodes all data as text, and shows no contender if the data of one node is not UTF-8.
 	t.Run("data that is not UTF-8", func(t *testing.T) {
 		key, kazoo := persistent(t, conn), c.peers[peerKazooExtra].in(t)
 		lock := take(t, dial(t, addr, nil), key, holdfast.WithData([]byte{0xff}))

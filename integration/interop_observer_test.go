@@ -29,7 +29,7 @@ type observer struct {
 	names map[string]*observed // of existing nodes
 }
 
-// observed is the record of one node. Times are those of sharedNow.
+// observed is the record of one node, with times of history.Now.
 type observed struct {
 	session int64
 	seen    int64 // it existed at this time: a list requested later shows it
@@ -103,7 +103,8 @@ func (o *observer) look() error {
 	return nil
 }
 
-// sessions returns those that the server knows. It forgets an expired session before it deletes its nodes, so there is no gap.
+// sessions returns the sessions that the server knows. The server forgets an expired session before it deletes its nodes, so there is no
+// gap.
 func (o *observer) sessions() ([]int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

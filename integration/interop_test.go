@@ -23,22 +23,21 @@ import (
 // interopPeers are the locks of all programs.
 var interopPeers = []fleetLanguage{peerZklock, peerZklockKazoo, peerCurator, peerGo, peerKazoo, peerKazooExtra, peerRenamed}
 
-// respects says whose locks a peer waits for, according to zklock's documentation and docs/zookeeper.md. Every peer waits for its
-// own kind.
+// respects lists, for each peer, the peers for whose locks it waits, as documented in docs/zookeeper.md. Every peer waits for its own kind.
 var respects = map[fleetLanguage][]fleetLanguage{
 	peerZklock:      interopPeers,
 	peerZklockKazoo: interopPeers,
 	peerGo:          interopPeers,
 	peerKazooExtra:  interopPeers,
-	// It compares what follows "lock-", and takes kazoo's names for late comers.
+	// It compares the part of a name behind "lock-", and sorts kazoo's names to the end.
 	peerCurator: {peerZklock, peerCurator, peerGo, peerRenamed},
 	// It recognises only its own names as contenders.
 	peerKazoo:   {peerZklockKazoo, peerKazoo, peerKazooExtra},
 	peerRenamed: {peerZklock, peerCurator, peerGo, peerRenamed},
 }
 
-// TestInterop lets one program hold its lock of a path and another one contend for it, step by step, with real programs on a real
-// server. It checks what the documentation says of sharing locks: what works, and what cannot.
+// TestInterop lets one program hold its lock of a path while another one contends for it, step by step, with real programs on a real
+// server. It checks the tables in the documentation about shared paths.
 func TestInterop(t *testing.T) {
 	start(t)
 	c := newInteropCell(t, server(t).Addr(), append([]fleetLanguage{peerZklockLatch, peerZklockRW}, interopPeers...)...)
@@ -168,8 +167,7 @@ func recipe(t *testing.T, text string) (fleetLanguage, string) {
 	return map[string]fleetLanguage{"Curator": peerCurator, "kazoo": peerKazoo}[m[1]], m[2]
 }
 
-// recipes checks the table of recipes: which contenders wait and which do not, so that no reader relies on two recipes that do
-// not exclude each other.
+// recipes checks the table of recipes: which contenders wait and which do not.
 func (c *interopCell) recipes(t *testing.T) {
 	const head = "| recipe | waits for us, `CuratorNames` | `KazooNames` | `CuratorLatchNames` | we wait for it, in any form |"
 	for _, row := range documentedRows(t, head) {
@@ -252,9 +250,9 @@ func (c *interopCell) permits(t *testing.T) {
 	}
 }
 
-// downgrade makes Curator acquire a read lock while it has the write lock, and then release the write lock, with one of our clients
-// waiting behind the writer. From 5.5 on that reader takes its writer's place in the queue, before contenders that came in between.
-// Older versions put it at the end: those contenders cannot distinguish it from a later reader, and get the lock beside it.
+// downgrade makes Curator acquire a read lock while it has the write lock, and then release the write lock, with one of our clients waiting
+// behind the writer. From 5.5 on the reader takes its writer's place in the queue, before contenders in between. Older versions put it at
+// the end, where the contenders cannot distinguish it from a later reader, and get the lock beside it.
 func (c *interopCell) downgrade(t *testing.T) {
 	for _, us := range []fleetLanguage{peerZklock, peerZklockKazoo} {
 		t.Run(string(us), func(t *testing.T) {
@@ -331,7 +329,7 @@ func words(key, recipe string) []string {
 	return []string{key, recipe}
 }
 
-// does returns what a peer does that was ordered to acquire a lock that others hold by nodes below a path.
+// does returns how a peer treats a lock that others hold by nodes below a path, after the order to acquire it.
 func (c *interopCell) does(t *testing.T, key string, held []ephemeral, o *peer) (did manners) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is granted %s, or waits, or fails", o.language, key), func() bool {

@@ -21,7 +21,7 @@ import (
 // TestMixedFleet is a fleet of Node processes with the npm client and Go processes with ours, whose locks exclude each
 // other or share the key. (Permits do not wait for a lock: they are refused.)
 //
-// HOLDFAST_MIXED_FLEET says how long it goes on for; HOLDFAST_SEED repeats the random times.
+// HOLDFAST_MIXED_FLEET sets how long it runs; HOLDFAST_SEED repeats the random times.
 //
 // No test mixes clients that trust the clock with others: the npm client's own holders exclude one another only if all
 // have the same setting. A client that does not trust the clock writes no time, so one that does has nothing to wait for.
@@ -81,8 +81,8 @@ func TestMixedFleet(t *testing.T) {
 	together(t, tests)
 }
 
-// operate is the operator who breaks the locks of dead processes where locks never expire. A request may still have been
-// on its way when its process died, so one look is not enough.
+// operate breaks the locks of dead processes where locks never expire. It looks repeatedly, because a request may arrive after the death of
+// its process.
 func (f *fleet) operate(ctx context.Context, operator *dynamolock.Client) {
 	for ctx.Err() == nil {
 		for _, key := range f.paths {

@@ -105,15 +105,14 @@ func TestSequenceCounter(t *testing.T) {
 	}
 }
 
-// TestSequenceCounterWithPeers shows what the documentation warns of: once the counter of a lock's parent has reached its end, a
-// lock shared with Curator, kazoo or go-zookeeper does not exclude. They order contenders by a number that is then the same for all:
-// go-zookeeper is granted the key beside any holder, and the others depend on the random order of the server's list. Our clients
-// still wait for them.
+// TestSequenceCounterWithPeers shows a documented limit: once the counter of a lock's parent has reached its end, a lock shared with
+// Curator, kazoo or go-zookeeper does not exclude. These programs order contenders by a number that is then equal for all: go-zookeeper is
+// granted the key beside any holder, and the others depend on the random order of the server's list. Our clients still wait for them.
 func TestSequenceCounterWithPeers(t *testing.T) {
 	start(t)
 	embedded := zkserver.New(t, zkserver.Config{Controlled: true, MaxSessionTimeout: longest})
 	c := newInteropCell(t, embedded.Addr(), interopPeers...)
-	// meet returns what a contender does at the end of the counter.
+	// meet returns how a contender behaves at the end of the counter.
 	meet := func(t *testing.T, holder, contender fleetLanguage) manners {
 		key, h, o := persistent(t, c.conn), c.peers[holder].in(t), c.peers[contender].in(t)
 		must(t, embedded.SetCversion(key, math.MaxInt32))

@@ -147,7 +147,7 @@ func (p *fleetProcess) finish(t *testing.T) {
 func fleetService() *dynamodb.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = transport.MaxIdleConns
-	transport.IdleConnTimeout = 3 * time.Second // less than that of a server in Node
+	transport.IdleConnTimeout = 3 * time.Second // less than a server in Node waits
 	return dynamodb.New(dynamodb.Options{
 		Region:       os.Getenv("AWS_REGION"),
 		BaseEndpoint: aws.String(os.Getenv("DYNAMODB_ENDPOINT")),

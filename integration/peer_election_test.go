@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// electionLocks are our elections in the form of a lock: whoever leads holds it, for as long as the ctx of lead says so.
+// electionLocks are our elections in the form of a lock: the leader holds it until the ctx of lead ends.
 type electionLocks struct {
 	client *zklock.Client
 	stop   context.CancelFunc
-	leave  chan struct{} // closed when lead is to return
+	leave  chan struct{} // closed to make lead return
 	closed chan struct{} // the same, for good
 	over   chan error    // what Run has returned
 	ctx    context.Context
@@ -30,7 +30,7 @@ func dialElection(arguments []string) (goLocks, error) {
 
 func (l *electionLocks) acquire(path string) (int64, uint64, error) {
 	if l.over != nil {
-		_ = l.release() // what was lost
+		_ = l.release() // of a lost term
 	}
 	e, err := l.client.Election(path, nil)
 	if err != nil {

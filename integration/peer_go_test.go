@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// peerChild is a peer in Go. Arguments: whose lock it has, and those of its dial.
+// peerChild is a peer in Go. Arguments: the key of goDials, and the arguments of the dial.
 const peerChild = "peer"
 
 func init() { children[peerChild] = runPeer }
@@ -73,7 +73,7 @@ func runPeer() int {
 	return 0
 }
 
-// goPeer obeys orders, and reports what it believes to hold.
+// goPeer obeys orders, and reports the lock that it believes to hold.
 type goPeer struct {
 	locks goLocks
 
@@ -83,7 +83,7 @@ type goPeer struct {
 	closed bool
 }
 
-// end releases what it holds, and what it is granted from now on.
+// end makes the peer report no hold from now on.
 func (p *goPeer) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

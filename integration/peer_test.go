@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,8 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// Programs that share locks on ZooKeeper. Each is a separate process, so that tests can kill and stop it, and all obey the same
-// orders. Those of readers and writers share what they hold, and those of elections hold what they lead.
+// Programs that share locks on ZooKeeper. Each is a separate process, so that tests can kill and stop it, and all obey the same orders.
 const (
 	peerZklock      fleetLanguage = "zklock"
 	peerZklockKazoo fleetLanguage = "zklock with KazooNames"
@@ -105,7 +103,7 @@ type peerReport struct {
 	Names []string `json:"names"`
 }
 
-// A peer's reports beyond those of fleetReport, each the answer to an order.
+// peerFailed is the answer to an order that failed.
 const peerFailed = "failed"
 
 // A peer is a process with one program's lock that obeys orders. Each order has one
@@ -206,33 +204,10 @@ func (p *peer) listen(heard func(fleetReport)) {
 	if !p.expected.Load() {
 		p.t.Errorf("%s %s: %v; its log ends:\n%s", p.language, p.name, p.Err(), log)
 	}
-	if race := foreignRace(log); race != "" {
+	for _, race := range child.Races(log) {
 		p.t.Errorf("%s %s: %s", p.language, p.name, race)
 	}
 }
-
-// foreignRace returns a report of the race detector, unless it is about go-zookeeper alone: that one has races on reconnecting.
-func foreignRace(log string) string {
-	for report := range strings.SplitSeq(log, "==================") {
-		if !strings.Contains(report, "DATA RACE") {
-			continue
-		}
-		for stack := range strings.SplitSeq(report, "\n\n") {
-			if !raceAccess.MatchString(stack) {
-				continue
-			}
-			// The innermost function that is not Go's own.
-			_, frame, _ := strings.Cut(stack, "  github.com/")
-			if !strings.HasPrefix(frame, "go-zookeeper/zk.") {
-				return report
-			}
-		}
-	}
-	return ""
-}
-
-// raceAccess begins the stack of an access, not that of a goroutine's start.
-var raceAccess = regexp.MustCompile(`(?m)^(Previous )?([Aa]tomic )?([Rr]ead|[Ww]rite) at `)
 
 // do gives an order.
 func (p *peer) do(what string, words ...string) {

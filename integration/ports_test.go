@@ -137,7 +137,7 @@ func (a *authority) issue(t *testing.T, names ...string) tls.Certificate {
 	})
 }
 
-// sign makes a certificate; that of nobody signs itself.
+// sign makes a certificate. Without an authority, the certificate signs itself.
 func (a *authority) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

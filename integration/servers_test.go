@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -79,70 +78,6 @@ func TestServerWiped(t *testing.T) {
 	}
 	release(t, lock)
 	release(t, take(t, other, key))
-}
-
-// TestHerd (Z10): a waiter watches only the two nodes just before its own. One release causes at most two watch events to 1000
-// waiters, and one grant.
-func TestHerd(t *testing.T) {
-	start(t)
-	const waiters, clients, releases = 1000, 10, 5
-	addr, key := server(t).Addr(), newKey(t)
-	// The holder's client is not behind the proxy, because its own watch may fire as well.
-	lock := take(t, dialServers(t, zklock.Options{SessionTimeout: longest}, addr), key)
-	p := proxy(t, addr)
-	var waiting []*zklock.Client
-	for range clients {
-		waiting = append(waiting, dialServers(t, zklock.Options{SessionTimeout: longest}, p.Addr()))
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	granted := make(chan *holdfast.Lock, waiters)
-	var wg sync.WaitGroup
-	for i := range waiters {
-		wg.Go(func() {
-			lock, err := waiting[i%clients].Acquire(ctx, key)
-			if err == nil {
-				granted <- lock
-			}
-		})
-	}
-	conn := plain(t, addr)
-	holds(t, conn, under(key), waiters+1)
-	settle := func() { // a server sends events before the reply
-		t.Helper()
-		for _, client := range waiting {
-			must(t, errOf(client.Conn().Sync(under(key))))
-		}
-	}
-	settle()
-	(&scene{client: waiting[0], proxy: p}).quiet(t) // all watches are set
-	for i := range releases {
-		p.ResetCounts()
-		release(t, lock)
-		next := receive(t, "a grant", granted)
-		settle()
-		most := 2
-		if i > 0 {
-			most = 3 // the releasing client, now behind the proxy too, has a watch on its own node
-		}
-		if events := p.CountKind(faultproxy.ToClient, faultproxy.KindWatchEvent); events < 1 || events > most {
-			t.Errorf("release %d caused %d watch events, want 1 to %d", i, events, most)
-		}
-		if n := len(granted); n > 0 {
-			t.Errorf("release %d granted the lock to %d more", i, n)
-		}
-		if next.Token() <= lock.Token() {
-			t.Errorf("token %d after %d", next.Token(), lock.Token())
-		}
-		lock = next
-	}
-	cancel()
-	wg.Wait()
-	for len(granted) > 0 { // one event may have overtaken the release
-		_ = (<-granted).Release(limited(t))
-	}
-	check(t, lock.Release(limited(t)))
-	noResidue(t, conn, under(key))
-	noWatches(t, addr, under(key))
 }
 
 // audit checks the grants of one key to clients of this process: at each grant, the

@@ -139,7 +139,7 @@ gotest() { HOLDFAST_CONFORMANCE=full go test -race -shuffle=on -count=1 -paralle
 # It leaves out tests without ZooKeeper, and those with other programs or measurements, which "make test" runs.
 all_of_it() {
 	on "$1" gotest -p 2 ./integration ./integration/internal/zkserver \
-		-skip 'Dynamo|Mixed|Fleet|Model|Interop|WithPeers|ForeignRace|Examples|Capacity|TestConfigurations|TestConformance/dynamo'"${SKIP:+|$SKIP}"
+		-skip 'Dynamo|Mixed|Fleet|Model|Interop|WithPeers|Examples|Capacity|TestConfigurations|TestConformance/dynamo'"${SKIP:+|$SKIP}"
 }
 
 # The forms of names differ only in the client. The fake has to answer as each version does.

@@ -60,8 +60,7 @@ func TestZooKeeperDifferential(t *testing.T) {
 	}
 }
 
-// asksForRead reports whether a server says that a znode exists, and sends the events of those who watch it, only to those who may
-// read it.
+// asksForRead reports whether a server answers Exists, and sends watch events, only to clients that may read the znode.
 func asksForRead(t *testing.T, addr string) (exists, events bool) {
 	conn := plain(t, addr)
 	must(t, errOf(conn.Create("/unread", nil, 0, zk.WorldACL(zk.PermAll))))
@@ -81,8 +80,8 @@ func asksForRead(t *testing.T, addr string) (exists, events bool) {
 	return err != nil, events
 }
 
-// lasting is the timeout of sessions, longer than the test: those whose connection a server has ended would expire, and not
-// everywhere between the same two operations.
+// lasting is the timeout of sessions. It is longer than the test: otherwise sessions without a connection would expire, and not on all
+// servers between the same two operations.
 const lasting = 10 * time.Minute
 
 // A differentialSide is one of the servers that are compared, and its sessions.
@@ -137,7 +136,7 @@ func drawPart(r *rand.Rand, kinds []string) zkOperation {
 	o := zkOperation{
 		session: r.IntN(3), kind: kinds[r.IntN(len(kinds))], path: paths[r.IntN(len(paths))],
 		flags: r.Int32N(5), version: r.Int32N(4) - 1, watch: r.IntN(2) == 0,
-		perms: mayAllow | r.Int32N(mayDoAll+1), // or nobody could allow anything again
+		perms: mayAllow | r.Int32N(mayDoAll+1), // or no client could change the ACL again
 	}
 	if r.IntN(4) > 0 {
 		o.perms = mayDoAll
@@ -145,19 +144,19 @@ func drawPart(r *rand.Rand, kinds []string) zkOperation {
 	return o
 }
 
-// What may be allowed: ZooDefs.Perms.
+// Permissions: ZooDefs.Perms.
 const (
 	mayRead  = 1
 	mayAllow = 16
 	mayDoAll = 31
 )
 
-// carryOut carries out an operation, and describes what its session and then the others are told.
+// carryOut carries out an operation, and describes the answers and events that its session and then the others receive.
 func (s *differentialSide) carryOut(o zkOperation) string {
 	r := s.sessions[o.session]
 	told := []string{s.begin(r, o)}
 	for i, other := range s.sessions {
-		// What has been told before the answer to a ping is all.
+		// All earlier events come before the answer to a ping.
 		told = append(told, fmt.Sprintf("session %d: %s", i, other.call(rawPing, func(*jute.Encoder) {})))
 	}
 	return strings.Join(told, "\n\t")
@@ -175,7 +174,7 @@ func (s *differentialSide) begin(r *rawSession, o zkOperation) string {
 		other := &rawSession{server: s.server, id: r.id, password: r.password, seen: s.server.base + 1_000_000}
 		defer other.hangUp()
 		return other.connect()
-	case "elsewhere": // the session goes on over another connection, which ends this one
+	case "elsewhere": // the session continues over another connection, which ends this one
 		former := r.conn
 		defer former.Close()
 		r.conn = nil

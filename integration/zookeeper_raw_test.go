@@ -37,8 +37,8 @@ const (
 	rawClose        = -11
 )
 
-// A rawServer is a server to which a test speaks ZooKeeper's protocol itself. What it answers is described by texts that do not
-// depend on times, ids of sessions, and the zxid at which it began.
+// A rawServer is a server to which a test speaks ZooKeeper's protocol itself. Its answers become texts that do not depend on times, ids of
+// sessions, and the zxid at which the server began.
 type rawServer struct {
 	t    testing.TB
 	name string
@@ -107,8 +107,8 @@ func (r *rawSession) connect() string {
 	return fmt.Sprintf("a session of %d ms", timeout)
 }
 
-// hangUp ends the connection, and waits until the server has done with it. A server that sees the end of a connection only after
-// the session has another one forgets that other one, too: NIOServerCnxnFactory.removeCnxn takes out whatever has the session's id.
+// hangUp ends the connection, and waits until the server has closed it. If the server saw the end only after the session had another
+// connection, it would forget that one, too: NIOServerCnxnFactory.removeCnxn removes the connection with the session's id.
 func (r *rawSession) hangUp() {
 	if r.conn == nil {
 		return
@@ -161,7 +161,7 @@ func (r *rawSession) call(op int32, body func(*jute.Encoder)) string {
 	})
 	var told, events []string
 	tell := func(text string) string {
-		slices.Sort(events) // those of one transaction come in the order of a HashSet
+		slices.Sort(events) // the events of one transaction come in the order of a HashSet
 		told = append(append(told, events...), text)
 		events = nil
 		return strings.Join(told, "; ")
@@ -176,7 +176,7 @@ func (r *rawSession) call(op int32, body func(*jute.Encoder)) string {
 			events = append(events, r.event(d))
 			continue
 		}
-		if op == rawPing { // its zxid may be that of another session
+		if op == rawPing { // its zxid may be of another session
 			return tell("pong")
 		}
 		r.seen = max(r.seen, zxid)
@@ -232,7 +232,7 @@ func (s *rawServer) describe(op int32, d *jute.Decoder) string {
 	return fmt.Sprintf(" %s, and %d bytes", text, len(d.Rest))
 }
 
-// results describes those of a transaction.
+// results describes the results of a transaction.
 func (s *rawServer) results(d *jute.Decoder) string {
 	var all []string
 	for !d.Bad {

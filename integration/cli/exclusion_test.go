@@ -74,8 +74,8 @@ func (p *tool) stamped() stamped {
 	return s
 }
 
-// TestRunNeverTwo tests the purpose of run: whatever happens to the first, the second's command does not begin
-// before all processes of the first's are dead. After a break, only tokens exclude.
+// TestRunNeverTwo tests the purpose of run: the second's command never begins before all processes of the first's are dead. After a break,
+// only tokens exclude.
 func TestRunNeverTwo(t *testing.T) {
 	const lease = 15 * time.Second
 	each(t, func(t *testing.T, e *engine) {

@@ -119,7 +119,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// unread returns a pipe that nobody reads.
+// unread returns a pipe without a reader.
 func unread(t *testing.T) *os.File {
 	t.Helper()
 	r, w := pipe(t)

@@ -122,8 +122,8 @@ func TestRunReapsOrphans(t *testing.T) {
 	})
 }
 
-// TestStderrFull tests hazard C12: what run and elect have to say does not keep them from watching their command, however long
-// no program reads it. Then all of it comes.
+// TestStderrFull tests hazard C12: run and elect watch their command although no program reads their messages. A later reader gets all of
+// them.
 func TestStderrFull(t *testing.T) {
 	const lease = 12 * time.Second
 	for _, command := range []string{"run", "elect"} {

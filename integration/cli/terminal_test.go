@@ -335,6 +335,6 @@ func TestTerminalBreak(t *testing.T) {
 		lock = e.acquire(t, key, "a third")
 		w.enter("y")
 		w.shows("status 1")
-		must(t, lock.Verify(limited(t))) // nobody had seen this grant
+		must(t, lock.Verify(limited(t))) // the client had not shown this grant
 	})
 }

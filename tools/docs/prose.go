@@ -3,13 +3,10 @@ package main
 import (
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
 
-// notYet are the folders whose prose is not checked yet.
-var notYet = regexp.MustCompile(`^integration/`)
 
 // longest is how many words a sentence of a page may have.
 const longest = 40
@@ -50,7 +47,7 @@ func checkProse() {
 }
 
 func checkSentence(file, sentence string, words int) {
-	if faulty(sentence, words) && !notYet.MatchString(filepath.ToSlash(file)) {
+	if faulty(sentence, words) {
 		fault("%s: name the subject, or shorten the sentence: %s", file, sentence)
 	}
 }

@@ -23,7 +23,7 @@ type candidate struct {
 	resigns  sync.WaitGroup
 }
 
-// stands reports whether a worker is to stand for election now.
+// stands reports whether the worker stands for election now.
 func (w *worker) stands() bool { return len(w.former) == 0 && w.one(12) }
 
 // stand stands for election, leads some terms, and withdraws.
@@ -82,16 +82,11 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) error {
 	h.calls.Wait()
 	if live {
 		h.tell()
+		led.returned(nil, h.token, "")
+		c.released(h)
 	} else {
 		h.ends()
-	}
-	var err error
-	if !live {
-		err = holdfast.ErrLost
-	}
-	led.returned(err, h.token, "")
-	if live {
-		c.released(h)
+		led.returned(holdfast.ErrLost, h.token, "")
 	}
 	c.standing = c.report.invoke(c.rec)
 	if c.terms--; c.terms == 0 {

@@ -41,7 +41,7 @@ func newSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// newSettings are those of a run in a test. Its directory is kept if the test fails.
+// newSettings are the settings of a run in a test. Its directory is kept if the test fails.
 func newSettings(t *testing.T, engine string, length time.Duration) settings {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "holdfast-chaos-"+engine+"-")

@@ -24,7 +24,7 @@ const closePatience = 15 * time.Second
 // clientConfig is the configuration of a client process, sent as JSON.
 type clientConfig struct {
 	Process string // such as "3.2": the second process in slot 3
-	Owner   string // of its locks; the next process in the slot has the same, and those in other slots may
+	Owner   string // of its locks; the next process in the slot has the same owner, and processes in other slots may
 	Login   login
 	Keys    []string
 	Workers int
@@ -142,16 +142,9 @@ func (c *client) shut(bound time.Duration) error {
 	invoked := c.report.invoke(history.Record{Call: history.Close, TTL: int64(bound)})
 	err := c.locker.Close(ctx)
 	invoked.returned(err, 0, "")
-	if (c.quits.Load() || c.config.Login.Mode != dynamolock.FailOpen) && isAny(err, holdfast.ErrReleasePending, holdfast.ErrLost) {
-		return nil
-	}
-	return goodbye(err)
-}
-
-// goodbye is the error of a client's end, given the error of Close. Close may fail while the client is disconnected, because a fault of
-// the run caused that. The engine ends its locks later, and the stage looks for grants that remain.
-func goodbye(err error) error {
-	if err == nil || errors.Is(err, holdfast.ErrDisconnected) {
+	unconfirmed := (c.quits.Load() || c.config.Login.Mode != dynamolock.FailOpen) && isAny(err, holdfast.ErrReleasePending, holdfast.ErrLost)
+	// A fault may have disconnected the client. Then the engine ends its locks later, and the stage looks for grants that remain.
+	if err == nil || unconfirmed || errors.Is(err, holdfast.ErrDisconnected) {
 		return nil
 	}
 	return fmt.Errorf("close: %w", err)

@@ -85,7 +85,7 @@ var dynamoDeck = []nemesis.Kind{
 
 func (s *dynamoStage) deck() []nemesis.Kind {
 	deck := slices.Clone(dynamoDeck)
-	if s.target.Process() {
+	if s.target.Process() != nil {
 		deck = append(deck, nemesis.ServerPaused)
 	}
 	return deck
@@ -103,8 +103,8 @@ func (s *dynamoStage) loginBy(endpoint string) login {
 
 func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
 	if f.Kind == nemesis.ServerPaused {
-		resume := func(context.Context) error { return s.target.Resume() }
-		return "server", resume, s.target.Pause()
+		server := s.target.Process()
+		return "server", func(context.Context) error { return server.Resume() }, server.Pause()
 	}
 	return s.wires[f.Client].strike(f)
 }
@@ -114,8 +114,8 @@ const healPatience = 5 * time.Second
 
 func (s *dynamoStage) heal(ctx context.Context) error {
 	var errs []error
-	if s.target.Process() {
-		errs = append(errs, s.target.Resume())
+	if server := s.target.Process(); server != nil {
+		errs = append(errs, server.Resume())
 	}
 	ways := []*dynamodb.Client{s.client}
 	for _, w := range s.wires {
@@ -183,8 +183,8 @@ func (s *dynamoStage) close() {
 	for _, w := range s.wires {
 		w.proxy.Close()
 	}
-	if s.target.Process() {
-		_ = s.target.Resume() // it may have ended on its own
+	if server := s.target.Process(); server != nil {
+		_ = server.Resume() // it may have ended on its own
 	}
 	var errs []error
 	if s.drop != nil {

@@ -34,7 +34,7 @@ func newWire(name, upstream string) (*wire, error) {
 	return w, nil
 }
 
-// strike puts a fault in force, and says what it hits.
+// strike puts a fault in force, and returns its target.
 func (w *wire) strike(f nemesis.Fault) (target string, end func(context.Context) error, err error) {
 	t, err := troubleOf(f.Kind, f.Pick)
 	if err != nil {

@@ -106,7 +106,7 @@ func (h *hold) step() time.Duration {
 // looks is how many looks of a step take as long as n that are lookEvery apart.
 func looks(n int, step time.Duration) int { return max(1, n*int(lookEvery)/int(step)) }
 
-// dismissed reports whether this is a term that is to end.
+// dismissed reports whether the ctx of a term has ended.
 func (h *hold) dismissed() bool { return h.term != nil && h.term.Err() != nil }
 
 // duration is how long to hold the lock, if it lasts. Most holds are short, so that there are many. Some are longer than a
@@ -139,7 +139,7 @@ func (h *hold) look() bool {
 	return true
 }
 
-// live reports whether a lock is held, as its holder is to believe. A lead may go on for as long as its ctx has not ended,
+// live reports whether the holder may believe in its lock. A lead may continue until its ctx ends,
 // and its key is not given back before it returns, so that a term is live if either says so.
 func (h *hold) live() bool {
 	if h.term != nil {
@@ -182,23 +182,19 @@ func (h *hold) write() {
 	h.client.write(h.key, h.token, h.lock.Shared())
 }
 
-// verify asks the engine, while the hold continues.
-func (h *hold) verify() {
-	if !h.calling.CompareAndSwap(false, true) {
-		return
-	}
-	bound := h.between(h.config.Login.Lease/20, h.config.Login.Lease)
-	h.calls.Go(func() {
-		defer h.calling.Store(false)
-		ctx, cancel := context.WithTimeout(h.ctx, bound)
-		defer cancel()
-		invoked := h.report.invoke(history.Record{Call: history.Verify, Key: h.key, Token: h.token})
-		invoked.returned(h.lock.Verify(ctx), h.token, h.lock.Owner())
+// verify asks the engine.
+func (h *hold) verify() { h.meanwhile(history.Record{Call: history.Verify}, h.lock.Verify) }
+
+// describe sets new data.
+func (h *hold) describe() {
+	data := strconv.FormatInt(h.now(), 36)
+	h.meanwhile(history.Record{Call: history.SetData, Data: data}, func(ctx context.Context) error {
+		return h.lock.SetData(ctx, []byte(data))
 	})
 }
 
-// describe sets new data, while the hold continues.
-func (h *hold) describe() {
+// meanwhile makes a call while the hold continues, one at a time.
+func (h *hold) meanwhile(rec history.Record, call func(context.Context) error) {
 	if !h.calling.CompareAndSwap(false, true) {
 		return
 	}
@@ -207,9 +203,9 @@ func (h *hold) describe() {
 		defer h.calling.Store(false)
 		ctx, cancel := context.WithTimeout(h.ctx, bound)
 		defer cancel()
-		data := strconv.FormatInt(h.now(), 36)
-		invoked := h.report.invoke(history.Record{Call: history.SetData, Key: h.key, Token: h.token, Data: data})
-		invoked.returned(h.lock.SetData(ctx, []byte(data)), h.token, "")
+		rec.Key, rec.Token = h.key, h.token
+		invoked := h.report.invoke(rec)
+		invoked.returned(call(ctx), h.token, h.lock.Owner())
 	})
 }
 

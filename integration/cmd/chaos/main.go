@@ -7,25 +7,15 @@
 // The same seed gives the same schedule of faults; their exact effect on the clients depends on the machine. The exit status
 // is 1 if anything is wrong. Then the history and the clients' logs are kept, and their path is printed.
 //
-// # Parts
-//
-//   - an engine (engine.go): how clients open it, and its stage, which are servers, proxies, and their faults (stage.go,
-//     zookeeper*.go, dynamodb*.go)
-//   - clients (client.go; worker.go, hold.go, candidate.go, observer.go and errands.go): this program again, as child processes
-//     that can be paused and killed (process.go, and client_process.go on their side)
-//   - the journal: the records, and the registers that the locks protect (journal.go)
-//   - the plan and the judgement: packages nemesis and history
-//   - the run (run.go), which performs the plan (perpetrate.go) and prints the verdict (verdict.go)
-//
 // # Simulation
 //
-// A run takes place in a world (world.go): this machine, or a simulation, which is the same run in virtual time without
-// servers, files or child processes. It is a test, since only tests have virtual time (package testing/synctest):
+// A run takes place in a world (world.go): this machine, or a simulation, which is the same run in virtual time without servers, files or
+// child processes. The simulation is a test, since only tests have virtual time (package testing/synctest):
 //
 //	make sim
 //	make sim ENGINE=dynamodb HOURS=24 SEED=42
 //
-// Its stages are fakes of the engines, which other tests compare with servers. It performs in a minute what takes hours on servers.
+// Its stages are fakes of the engines, which other tests compare with servers. A minute of it replaces hours on servers.
 package main
 
 import (

@@ -30,9 +30,9 @@ type process interface {
 	// kill ends the process, and returns when it is gone and all its reports are recorded. It does nothing if the process has
 	// ended.
 	kill()
-	// dump logs what the process is waiting for.
+	// dump logs the stacks of the process.
 	dump()
-	// ended says what was wrong with the end of a process that has ended, when all its reports are recorded.
+	// ended returns the error of a process that has ended, when all its reports are recorded.
 	ended() error
 	// Done is closed when the process has ended.
 	Done() <-chan struct{}
@@ -98,8 +98,7 @@ type childProcess struct {
 	torn   error // of a truncated last report
 }
 
-// startProcess starts a client process. Its reports go to the journal; its log and its race detector's reports go to the
-// directory.
+// startProcess starts a client process. Its reports go to the journal; its log goes to the directory.
 func startProcess(dir string, j *journal, config clientConfig) (*childProcess, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -111,14 +110,14 @@ func startProcess(dir string, j *journal, config clientConfig) (*childProcess, e
 	}
 	p := &childProcess{
 		lifecycle: lifecycle{title: config.Process, journal: j},
-		log:       filepath.Join(dir, "client-"+config.Process+".log"), heard: make(chan struct{}),
+		log:       filepath.Join(dir, clientLog(config.Process)), heard: make(chan struct{}),
 	}
 	// env replaces itself with the program, so the pid is the program's.
 	p.Process, err = child.Start(
 		p.log, true, "env",
 		clientVariable+"="+string(text),
 		// go-zookeeper has data races of its own on reconnecting, so a race does not end the process: see races.
-		"GORACE=exitcode=0 atexit_sleep_ms=0 log_path="+filepath.Join(dir, racePrefix+config.Process),
+		"GORACE=exitcode=0 atexit_sleep_ms=0",
 		exe,
 	)
 	if err != nil {
@@ -153,10 +152,9 @@ func (p *childProcess) tell(format string, args ...any) error {
 func (p *childProcess) pause() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.paused || p.Signal(syscall.SIGSTOP) != nil {
+	if p.paused || p.Pause() != nil {
 		return false
 	}
-	p.AwaitState(true)
 	p.paused = true
 	p.journal.note(history.Stopped, p.title)
 	return true

@@ -112,7 +112,7 @@ func (r *run) perform(ctx context.Context) error {
 	var err error
 	operator := r.config("operator", "operator", r.stage.direct(), 0)
 	operator.Observers = len(r.keys) + 1
-	if r.operator, err = r.launch(operator); err != nil {
+	if r.operator, err = r.process(r.journal, operator); err != nil {
 		return err
 	}
 	for i := range r.Clients {
@@ -227,7 +227,7 @@ func (r *run) idle(ctx context.Context) {
 // inspect has a fresh client acquire and release every key, waits until observers were told that all keys are free, and has the client
 // try for all grants of each key. The judge knows how many it must get.
 func (r *run) inspect(ctx context.Context) error {
-	p, err := r.launch(r.config("fresh", "fresh", r.stage.direct(), 0))
+	p, err := r.process(r.journal, r.config("fresh", "fresh", r.stage.direct(), 0))
 	if err != nil {
 		return err
 	}
@@ -291,10 +291,7 @@ func (r *run) killAll() {
 	}
 }
 
-// launch starts a client process.
-func (r *run) launch(config clientConfig) (process, error) { return r.process(r.journal, config) }
-
-// config is that of a client process.
+// config is the configuration of a client process.
 func (r *run) config(process, owner string, where login, workers int) clientConfig {
 	return clientConfig{
 		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers, Seed: r.Seed, Quiet: r.Quiet,

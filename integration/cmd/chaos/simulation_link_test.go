@@ -21,8 +21,7 @@ type simulatedLink struct {
 	connections, requests meter
 }
 
-// What clients of ZooKeeper may ask for within a lease. A client dials ever more seldom while no server serves it, and
-// begins anew when one has.
+// The bounds of a client of ZooKeeper within a lease. A client dials at growing intervals while no server serves it.
 const (
 	mostConnections = 100
 	mostRequests    = 20_000

@@ -20,11 +20,11 @@ type cable interface {
 	// hold holds back all that the process sends and receives, until release. The kernel does so for a stopped process.
 	hold()
 	release()
-	// sever lets nothing new through, for good, and ends hold: the process was killed. What it has sent may still arrive.
+	// sever lets nothing new through, for good, and ends hold: the process was killed. Requests in flight may still arrive.
 	sever()
 }
 
-// gate keeps goroutines from passing while it is closed. It waits on channels, so that virtual time goes on.
+// gate keeps goroutines from passing while it is closed. It waits on channels, so that virtual time advances.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // nil: it is open

@@ -141,7 +141,7 @@ func (o *totals) simulate(t *testing.T, engine, dir string) {
 	}
 }
 
-// take returns the next seed, if there is to be another run.
+// take returns the next seed, or false if the time is used up.
 func (o *totals) take() (seed uint64, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -192,7 +192,7 @@ const quietEpisodes = 4
 // mildEpisodes is one of how many runs has only faults for which no lease runs out.
 const mildEpisodes = 4
 
-// names are those of kinds of faults.
+// names are the names of kinds of faults.
 func names(kinds []nemesis.Kind) (names []string) {
 	for _, kind := range kinds {
 		names = append(names, string(kind))

@@ -65,7 +65,7 @@ func (s *simulatedEnsemble) deck() []nemesis.Kind {
 
 func (s *simulatedEnsemble) servers() int { return simulatedMembers }
 
-// credentials are those of clients that have any.
+// credentials are the credentials of some clients.
 const credentials = "user:password"
 
 // login has some clients authenticate, some ask for sessions that servers may refuse as too short, some beat seldom, and some
@@ -299,6 +299,6 @@ func (s *simulatedEnsemble) restartAll(leader int, configure func()) {
 		sleep(ctx, zooKeeperTick)
 		configure()
 		s.ensemble.Start(member)
-		_ = s.settle(ctx) // heal says what is wrong
+		_ = s.settle(ctx) // heal reports errors
 	}
 }

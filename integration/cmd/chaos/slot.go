@@ -50,7 +50,7 @@ func (s *slot) start() error {
 	if s.run.Owners > 0 {
 		config.Reclaims = sharedReclaims
 	}
-	p, err := s.run.launch(config)
+	p, err := s.run.process(s.run.journal, config)
 	if err != nil {
 		return err
 	}

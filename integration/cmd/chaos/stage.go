@@ -19,7 +19,7 @@ type casting struct {
 
 // stage is an engine's part of a run: servers, the proxies between them and the clients, and the faults of both.
 type stage interface {
-	// deck is the faults of the stage, including those that the run itself performs: of processes, clocks and the operator.
+	// deck is the faults of the stage, including the faults of processes, clocks and the operator, which the run performs.
 	deck() []nemesis.Kind
 	// servers is how many servers a plan may name.
 	servers() int
@@ -59,7 +59,7 @@ type login struct {
 	// Heartbeat is an option of clients of ZooKeeper, as is Margin of all; 0 is the default.
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 	Margin    time.Duration `json:"margin,omitempty"`
-	// Credentials are those of a client of ZooKeeper, "user:password"; "" for none.
+	// Credentials are of a client of ZooKeeper, "user:password"; "" for none.
 	Credentials string `json:"credentials,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 type troubles[T any] struct {
 	// apply sets the network to the combination of all troubles, the newest first. begun is the one that begins, or nil.
 	apply func(all []*T, begun *T) error
-	ended func(*T) // called when a trouble ends; nil: nothing is to be done
+	ended func(*T) // called when a trouble ends; may be nil
 
 	mu  sync.Mutex
 	all []*T

@@ -44,7 +44,7 @@ var lasting = []string{string(nemesis.LateRequest), string(nemesis.ClientKilled)
 // heartbeats, the rest of its lease can then be shorter than the time to leave a server that does not answer.
 var singly = []string{string(nemesis.HalfOpen)}
 
-// undisturbed reports whether a run has no other faults than those.
+// undisturbed reports whether a run has only endured faults.
 func (r *run) undisturbed() bool {
 	return r.Quiet || len(r.Kinds) > 0 && !slices.ContainsFunc(r.Kinds, func(kind nemesis.Kind) bool {
 		return !slices.Contains(r.endured, string(kind))

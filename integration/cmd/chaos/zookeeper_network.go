@@ -76,7 +76,7 @@ func (s *zooKeeperSlot) strike(f nemesis.Fault) (target string, end func(context
 	return target, afflict(wires, t), nil
 }
 
-// throttling refuses all requests, or all but each third, or those alone that set watches again on a new connection.
+// throttling refuses all requests, or all but each third, or only requests that set watches again on a new connection.
 func throttling(pick uint32) func(kind int32) bool {
 	n := 0
 	switch pick % 3 {
@@ -101,7 +101,7 @@ func (s *zooKeeperSlot) inUse(otherwise int) []zooKeeperWire {
 	return s.wires[otherwise : otherwise+1]
 }
 
-// ops are the requests that can be lost: those of a lock's life.
+// ops are the requests that can be lost.
 var ops = []struct {
 	op   faultproxy.Op
 	name string
@@ -113,7 +113,7 @@ var ops = []struct {
 	{faultproxy.OpGetData, "read"},
 }
 
-// zooKeeperSlots are those of a run.
+// zooKeeperSlots are the slots of a run.
 type zooKeeperSlots []*zooKeeperSlot
 
 // follower returns a follower to which a holder is connected, or else one that has clients, if there is any: other faults

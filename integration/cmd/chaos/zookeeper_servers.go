@@ -65,8 +65,8 @@ func (s *ensembleStage) cutOff(server int, f nemesis.Fault) (string, func(contex
 	return target, end, nil
 }
 
-// turn holds back what the leader sends to a follower, for longer than a ping takes in any network that clients may rely on;
-// then the held messages arrive, and the follower's replies are lost.
+// turn holds back the leader's messages to a follower, for longer than a ping takes in any supported network. Then the held messages
+// arrive, and the follower's replies are lost.
 func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, func(context.Context) error, error) {
 	// From a quarter of a session, which is some pings, to just under the time after which the follower hangs up.
 	held := zooKeeperLease/4 + time.Duration(f.Pick%8)*zooKeeperTick/4
@@ -78,7 +78,7 @@ func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, fun
 	}, nil
 }
 
-// wait starts a slow step, and returns the function that waits for it.
+// wait starts a slow step, and returns a function that waits for its end.
 func wait(ctx context.Context, f func(context.Context) error) func(context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	done := make(chan error, 1)

@@ -1,14 +1,9 @@
-// Demo shows locks on a real ZooKeeper, one line per event: from three
-// processes that compete to a late write that is refused:
+// Demo shows locks on a real ZooKeeper, one line per event: from three processes that compete to a late write that is refused.
 //
 //	make demo
 //
-// It checks what it shows: its exit code is 0 only if every step has happened.
-// It finds or starts the server as the tests do (see zkserver), and reaches it
-// through a proxy, which can cut it off.
-//
-// Files: script.go has the steps, demo.go the processes and their reports, and
-// worker.go a worker process.
+// Its exit code is 0 only if every step has happened. It finds or starts the server as the tests do (see zkserver), and reaches it through
+// a proxy, which can cut it off.
 package main
 
 import (

@@ -169,7 +169,7 @@ func (d *demo) queuesAgain(former, holder report) {
 	})
 }
 
-// about fails if a report is about another token than that of a grant.
+// about fails if a report is about another token than a grant.
 func about(r, grant report) {
 	if r.Token != grant.Token {
 		fail("%s is about token %d, not %d", r.Event, r.Token, grant.Token)

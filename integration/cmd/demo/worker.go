@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// report is a line that a worker prints, or what the demo itself has to say.
+// report is a line that a worker or the demo prints.
 type report struct {
 	Who    string `json:"-"`
 	Time   time.Time

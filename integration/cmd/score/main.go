@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// chosen returns the mutants that are to be scored.
+// chosen returns the mutants to score.
 func (f *flags) chosen(all []mutant) []mutant {
 	return slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
 		row, _, _ := strings.Cut(m.hazard, ".")

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// errLocked: someone else holds the file's lock.
+// errLocked: the file is locked.
 var errLocked = errors.New("locked by another process or by another user in this one")
 
 // lockFile creates and locks a file without waiting. Closing the file unlocks it, and so does the end of this process.
@@ -19,8 +19,7 @@ func lockFile(path string) (*os.File, error) {
 		f.Close()
 		return nil, errLocked
 	}
-	// The previous owner may have removed the file after we opened it; then our lock is on a file that nobody else
-	// sees.
+	// The previous owner may have removed the file after we opened it. Then our lock is on a file without a name.
 	held, err1 := f.Stat()
 	named, err2 := os.Stat(path)
 	if err1 != nil || err2 != nil || !os.SameFile(held, named) {

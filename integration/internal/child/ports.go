@@ -47,8 +47,8 @@ func LeasePort() (*PortLease, error) {
 	return nil, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-// free reports whether nobody listens on a port. It holds off process starts: a child that has not yet called exec shares
-// the listener, and keeps the port open.
+// free reports whether no program listens on a port. It holds off process starts: a child that has not yet called exec shares the listener,
+// and keeps the port open.
 func free(port int) bool {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -149,19 +149,29 @@ func Tail(logPath string) string {
 	return string(b[max(0, len(b)-4000):])
 }
 
-// AwaitState waits until the kernel shows the process as paused or as running: SIGSTOP takes effect a moment after kill(2)
-// has returned. Where there is no /proc it does not wait.
-func (p *Process) AwaitState(paused bool) {
+// Pause stops the child with SIGSTOP, and returns when it has stopped: its sockets stay open and take bytes, but it answers nothing.
+func (p *Process) Pause() error { return p.suspend(syscall.SIGSTOP, true) }
+
+// Resume continues a paused child. The child then serves requests that arrived meanwhile, even if their clients have given up.
+func (p *Process) Resume() error { return p.suspend(syscall.SIGCONT, false) }
+
+// suspend sends a signal, and waits until the kernel shows the child as paused or as running: SIGSTOP takes effect a moment after kill(2)
+// has returned. Without /proc it does not wait.
+func (p *Process) suspend(sig syscall.Signal, paused bool) error {
+	if err := p.Signal(sig); err != nil {
+		return err
+	}
 	for range 1000 {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/stat")
 		if err != nil {
-			return
+			break
 		}
 		// The state follows the command's name, which stands in parentheses and may contain anything.
 		rest := stat[bytes.LastIndexByte(stat, ')')+1:]
 		if (len(rest) > 1 && rest[1] == 'T') == paused {
-			return
+			break
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return nil
 }

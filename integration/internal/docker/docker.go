@@ -4,6 +4,7 @@ package docker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,6 +30,24 @@ var Answers = sync.OnceValue(func() error {
 	}
 	return nil
 })
+
+// Prefer starts a server in a container if a Docker daemon answers. If not, or if the daemon can neither find nor pull the image, it starts
+// another one.
+func Prefer[T any](ctx context.Context, container, other func(context.Context) (T, error)) (T, error) {
+	var err error
+	if Answers() == nil {
+		t, failed := container(ctx)
+		if failed == nil || ctx.Err() != nil {
+			return t, failed
+		}
+		err = failed
+	}
+	t, failed := other(ctx)
+	if failed != nil {
+		return t, errors.Join(err, failed)
+	}
+	return t, nil
+}
 
 // startPatience bounds a start, which may have to pull the image.
 const startPatience = 5 * time.Minute

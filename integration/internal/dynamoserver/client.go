@@ -1,6 +1,7 @@
 package dynamoserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -34,12 +35,11 @@ func (t *Target) Client(opts ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, opts...)
 }
 
-// Transport returns a transport to the service that nobody else uses.
+// Transport returns a new transport to the service.
 func (t *Target) Transport() *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.MaxIdleConnsPerHost = tr.MaxIdleConns
-	// Node.js closes idle connections after 5 seconds. A request that is sent at that moment would fail, and nobody would
-	// know whether it was applied.
+	// Node.js closes idle connections after 5 seconds. A request at that moment would fail with an unknown outcome.
 	tr.IdleConnTimeout = 3 * time.Second
 	return tr
 }
@@ -69,13 +69,10 @@ func isAWS(endpoint string) bool {
 // module; the AWS command line turns any of them into these variables.
 func awsAccess(ctx context.Context, endpoint string) (string, access, error) {
 	a := access{
-		region: os.Getenv("AWS_REGION"),
+		region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
 		id:     os.Getenv("AWS_ACCESS_KEY_ID"),
 		secret: os.Getenv("AWS_SECRET_ACCESS_KEY"),
 		token:  os.Getenv("AWS_SESSION_TOKEN"),
-	}
-	if a.region == "" {
-		a.region = os.Getenv("AWS_DEFAULT_REGION")
 	}
 	if a.region == "" || a.id == "" || a.secret == "" {
 		return "", access{}, errors.New("AWS needs AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN " +

@@ -9,12 +9,11 @@
 // Moto, a server from PyPI, is started only when HOLDFAST_DYNAMODB names it: it has transactions, Time to Live and ALL_OLD, which
 // dynalite lacks, but it is slower.
 //
-// For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of
-// its own. A missing server is always a failure whose text says how to fix it; no test is skipped.
-// [Target.Transactions] tells what not every server has.
+// For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of its own. A
+// missing server is always a failure whose text says how to fix it; no test is skipped.
 //
-// What the package starts listens on loopback only, keeps all data in memory or in a container, and dies with the process
-// that started it, however that process ends (on Linux; elsewhere, and for containers, only on a normal exit).
+// Started servers listen on loopback only, keep all data in memory or in a container, and end with the process that started them (on Linux;
+// elsewhere, and for containers, only on a normal exit).
 //
 // Environment:
 //

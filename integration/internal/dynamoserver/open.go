@@ -2,7 +2,6 @@ package dynamoserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -27,7 +26,7 @@ type Target struct {
 	source   Source
 	endpoint string
 	access   access
-	process  *child.Process // of our own; nil if there is none
+	process  *child.Process
 	tail     func() string
 	close    func()
 }
@@ -37,6 +36,9 @@ func (t *Target) Source() Source { return t.source }
 
 // Endpoint is its URL.
 func (t *Target) Endpoint() string { return t.endpoint }
+
+// Process is the process of a server that Open has started as one, and otherwise nil.
+func (t *Target) Process() *child.Process { return t.process }
 
 // LogTail returns the end of the server's log, or "" for a server that Open did not start.
 func (t *Target) LogTail() string { return t.tail() }
@@ -65,19 +67,7 @@ func Open(ctx context.Context) (*Target, error) {
 	case endpoint != "":
 		return openGiven(ctx, endpoint)
 	}
-	if docker.Answers() == nil {
-		t, err := startContainer(ctx)
-		if err == nil || ctx.Err() != nil {
-			return t, err
-		}
-		// If the daemon can neither find nor pull the image, try the next source.
-		t, errDynalite := startDynalite(ctx)
-		if errDynalite != nil {
-			return nil, errors.Join(err, errDynalite)
-		}
-		return t, nil
-	}
-	return startDynalite(ctx)
+	return docker.Prefer(ctx, startContainer, startDynalite)
 }
 
 func openGiven(ctx context.Context, endpoint string) (*Target, error) {

@@ -16,7 +16,7 @@ import (
 const (
 	// DefaultKey is the partition key, of type S, of a table created without keys.
 	DefaultKey = "id"
-	// tablePrefix marks our tables for people who clean up an AWS account after a crash.
+	// tablePrefix marks our tables, for the cleanup of an AWS account after a crash.
 	tablePrefix = "holdfast-test-"
 	// tablePatience bounds the creation of a table. AWS needs some 10 seconds.
 	tablePatience = 2 * time.Minute

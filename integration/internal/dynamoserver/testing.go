@@ -38,7 +38,7 @@ func Find(tb testing.TB) *Target {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if !shared.inMain {
-		tb.Fatal("dynamoserver.Find without dynamoserver.Main: nobody would stop the server")
+		tb.Fatal("dynamoserver.Find without dynamoserver.Main, which stops the server")
 	}
 	if shared.target == nil && shared.err == nil {
 		shared.target, shared.err = Open(tb.Context())

@@ -32,15 +32,7 @@
 //	EOF                                        the connection ends in the middle of an answer
 //	Silence                                    nothing, until the client hangs up
 //
-// The proxy adds connection faults. Together they give the usual network faults:
-//
-//	cut, with notice       Refuse, Drop
-//	cut, without           Refuse, Transport.Cut
-//	black hole             Transport.Cut
-//	half-open server       Drop, LoseRequest(Silence) for all
-//	replies are lost       LoseReply(Silence) for all
-//	requests are lost      LoseRequest(Silence) for all
-//	stall                  StallUntil for all
+// The proxy adds connection faults: Refuse and Drop.
 //
 // A connection attempt during a black hole succeeds, because the kernel accepts it.
 //

@@ -13,7 +13,6 @@ type exchange struct {
 	ctx   context.Context // the caller's; ends with the transport, too
 	seen  Request
 	fault Fault
-	hit   chan Outcome
 	cable <-chan struct{} // closed when the network has been cut since the request began
 }
 
@@ -23,10 +22,8 @@ func (e *exchange) play() (*http.Response, error) {
 	}
 	switch e.fault.kind {
 	case loseRequest:
-		e.tell(nil)
 		return e.instead()
 	case answered:
-		e.tell(nil)
 		return e.fault.answer.response(e.req), nil
 	case late:
 		e.detach()
@@ -35,18 +32,13 @@ func (e *exchange) play() (*http.Response, error) {
 		return e.outlive()
 	}
 	if !e.sleep(e.fault.before) {
-		e.tell(nil)
 		return e.silence()
 	}
-	r, err := e.t.send(e.ctx, e.req, e.seen.Body)
-	e.tell(r)
+	reply, err := e.t.send(e.ctx, e.req, e.seen.Body)
 	if !e.sleep(e.fault.after) {
 		return e.silence()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r.response(e.req), nil
+	return reply, err
 }
 
 // outlive waits for the server's answer, or until the caller gives up; the request continues either way.
@@ -58,10 +50,8 @@ func (e *exchange) outlive() (*http.Response, error) {
 			return e.instead()
 		case e.isCut():
 			return e.silence()
-		case s.err != nil:
-			return nil, s.err
 		}
-		return s.reply.response(e.req), nil
+		return s.reply, s.err
 	case <-e.ctx.Done():
 		return nil, context.Cause(e.ctx)
 	}
@@ -69,8 +59,8 @@ func (e *exchange) outlive() (*http.Response, error) {
 
 // sent is the outcome of a request.
 type sent struct {
-	*reply
-	err error
+	reply *http.Response
+	err   error
 }
 
 // detach sends the request after its delay, even if the caller no longer waits for the reply.
@@ -83,14 +73,12 @@ func (e *exchange) detach() <-chan sent {
 			select {
 			case <-e.fault.until:
 			case <-e.t.life.Done():
-				e.tell(nil)
 				done <- sent{err: ErrClosed}
 				return
 			}
 		}
-		r, err := e.t.send(detached{e.req.Context(), e.t.life}, e.req, e.seen.Body)
-		e.tell(r)
-		done <- sent{r, err}
+		reply, err := e.t.send(detached{e.req.Context(), e.t.life}, e.req, e.seen.Body)
+		done <- sent{reply, err}
 	})
 	return done
 }
@@ -103,7 +91,7 @@ type detached struct {
 
 func (d detached) Value(key any) any { return d.values.Value(key) }
 
-// instead is what the client gets in place of a reply.
+// instead returns the fault's error in place of a reply.
 func (e *exchange) instead() (*http.Response, error) {
 	if e.fault.seen == nil || e.isCut() {
 		return e.silence()
@@ -133,16 +121,4 @@ func (e *exchange) sleep(d time.Duration) bool {
 	case <-e.ctx.Done():
 	}
 	return !e.isCut() && e.ctx.Err() == nil
-}
-
-// tell reports the outcome to the test that armed the fault.
-func (e *exchange) tell(r *reply) {
-	if e.hit == nil {
-		return
-	}
-	out := Outcome{Request: e.seen}
-	if r != nil {
-		out.Status, out.Reply = r.resp.StatusCode, r.body
-	}
-	e.hit <- out
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a client may see instead of a reply. Silence is not an error: nothing comes until the client's ctx ends.
+// Errors that a client may see instead of a reply. Silence is not an error: nothing comes until the client's ctx ends.
 var (
 	Reset   error = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	EOF     error = io.ErrUnexpectedEOF
@@ -19,7 +19,7 @@ var (
 type Fault struct {
 	kind          kind
 	before, after time.Duration   // delays of the request and of the reply
-	until         <-chan struct{} // when a late or stalled request goes on: when it is closed
+	until         <-chan struct{} // closed when a late or stalled request continues
 	seen          error           // instead of a reply; nil is silence
 	answer        *answer
 }
@@ -62,7 +62,7 @@ func DelayRequest(d time.Duration) Fault { return Fault{before: d} }
 // DelayReply delivers the server's reply after d.
 func DelayReply(d time.Duration) Fault { return Fault{after: d} }
 
-// Delay delivers both the request and the server's reply after d, as a long way does.
+// Delay delivers both the request and the server's reply after d.
 func Delay(d time.Duration) Fault { return Fault{before: d, after: d} }
 
 // Answer drops the request and answers in the server's place with an error as DynamoDB would: an HTTP status, an error code

@@ -44,7 +44,7 @@ func Listen(upstream string) (*Proxy, error) {
 		return nil, fmt.Errorf("faulthttp: %w", err)
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.DisableCompression = true // the client is to get what the server has sent
+	base.DisableCompression = true // the client gets the server's bytes
 	base.IdleConnTimeout = idle
 	base.MaxIdleConnsPerHost = base.MaxIdleConns
 	p := &Proxy{Transport: New(base), port: port, conns: make(map[*net.TCPConn]struct{})}
@@ -104,7 +104,7 @@ func (p *Proxy) Accept() error {
 	return nil
 }
 
-// Drop resets all live connections, once: idle ones, and those with a request under way.
+// Drop resets all live connections, once.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func reset(conn net.Conn) {
 func hangUp(w http.ResponseWriter, _ *http.Request, err error) {
 	conn, _, hijackErr := http.NewResponseController(w).Hijack()
 	if hijackErr != nil {
-		panic(http.ErrAbortHandler) // the connection has gone
+		panic(http.ErrAbortHandler) // the connection has ended
 	}
 	if errors.Is(err, EOF) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")

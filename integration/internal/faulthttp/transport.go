@@ -14,7 +14,7 @@ import (
 // ErrClosed is the error of a closed transport.
 var ErrClosed = errors.New("faulthttp: transport is closed")
 
-// Request is what a [Rule] sees of a request.
+// Request is the part of a request that a [Rule] sees.
 type Request struct {
 	Op   string // such as "UpdateItem"
 	Body []byte // JSON; not to be changed
@@ -30,7 +30,6 @@ type Transport struct {
 	mu     sync.Mutex
 	closed bool
 	rule   Rule
-	armed  []*once
 	counts map[string]int
 	cut    bool
 	cable  chan struct{} // closed by the next Cut
@@ -72,8 +71,8 @@ func (t *Transport) Cut() {
 	}
 }
 
-// Stall holds back the requests that begin from now on until Heal. They arrive then, also if their callers have given up, but for
-// those that a fault has something else in store for.
+// Stall holds back the requests that begin from now on, unless a rule hits them, until Heal. They arrive then, even if their callers have
+// given up.
 func (t *Transport) Stall() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,12 +140,9 @@ func (t *Transport) begin(req *http.Request) (*exchange, error) {
 	t.counts[e.seen.Op]++
 	e.cable = t.cable
 	rule, held := t.rule, t.held
-	if !t.cut {
-		e.takeArmed()
-	}
 	t.mu.Unlock()
 	// Without the mutex: a rule may call the transport's methods.
-	if rule != nil && e.hit == nil {
+	if rule != nil {
 		e.fault = rule(e.seen)
 	}
 	if held != nil && e.fault.isPass() {
@@ -156,32 +152,21 @@ func (t *Transport) begin(req *http.Request) (*exchange, error) {
 }
 
 // send forwards a copy of the request, and reads the whole reply.
-func (t *Transport) send(ctx context.Context, req *http.Request, body []byte) (*reply, error) {
+func (t *Transport) send(ctx context.Context, req *http.Request, body []byte) (*http.Response, error) {
 	out := req.Clone(ctx)
 	if req.Body != nil {
 		out.Body = io.NopCloser(bytes.NewReader(body))
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	resp, err := t.base.RoundTrip(out)
+	reply, err := t.base.RoundTrip(out)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
+	defer reply.Body.Close()
+	b, err := io.ReadAll(reply.Body)
 	if err != nil {
 		return nil, err
 	}
-	return &reply{resp: resp, body: b}, nil
-}
-
-// reply is a response read in full.
-type reply struct {
-	resp *http.Response
-	body []byte
-}
-
-func (r *reply) response(req *http.Request) *http.Response {
-	r.resp.Request = req
-	r.resp.Body = io.NopCloser(bytes.NewReader(r.body))
-	return r.resp
+	reply.Request, reply.Body = req, io.NopCloser(bytes.NewReader(b))
+	return reply, nil
 }

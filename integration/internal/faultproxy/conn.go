@@ -58,7 +58,7 @@ func (c *conn) serve(upstream string) {
 	for _, pp := range c.pipes {
 		pp.settle()
 	}
-	// Both streams have ended; what was written must still arrive.
+	// Both streams have ended; earlier writes must still arrive.
 	c.finish()
 }
 
@@ -78,12 +78,10 @@ func (c *conn) join(server socket) bool {
 	return true
 }
 
-// reset ends the connection with RST on both sides: bytes in flight are lost,
-// and both peers notice at once.
+// reset ends the connection with RST on both sides: bytes in flight are lost, and both peers notice at once.
 func (c *conn) reset() { c.end(true) }
 
-// finish ends the connection with FIN on both sides: earlier writes still
-// arrive.
+// finish ends the connection with FIN on both sides: earlier writes still arrive.
 func (c *conn) finish() { c.end(false) }
 
 func (c *conn) end(rst bool) {

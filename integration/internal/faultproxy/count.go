@@ -2,7 +2,7 @@ package faultproxy
 
 import "sync"
 
-// counts are the numbers of frames, by what they are.
+// counts are the numbers of frames of each kind.
 type counts struct {
 	mu sync.Mutex
 	n  map[countKey]int
@@ -35,17 +35,13 @@ func (c *counts) sum(match func(countKey) bool) int {
 	return total
 }
 
-// Count is the number of frames with operation op that the proxy has read in
-// direction dir since the start or the last ResetCounts. A frame counts when it
-// has been read, before filter and rules, whatever its fate; so a client that
-// has a reply finds both its request and the reply counted. Replies count under
-// the operation of their request.
+// Count is the number of frames with an operation that the proxy has read in a direction since the start or the last ResetCounts, whatever
+// their fate. Replies count under the operation of their request.
 func (p *Proxy) Count(dir Direction, op Op) int {
 	return p.counts.sum(func(k countKey) bool { return k.dir&dir != 0 && k.op == op })
 }
 
-// CountKind is Count by kind: CountKind(ToServer, KindRequest) is the number of
-// requests that are neither pings nor authentication.
+// CountKind is Count by kind: CountKind(ToServer, KindRequest) is the number of requests that are neither pings nor authentication.
 func (p *Proxy) CountKind(dir Direction, kind Kind) int {
 	return p.counts.sum(func(k countKey) bool { return k.dir&dir != 0 && k.kind == kind })
 }

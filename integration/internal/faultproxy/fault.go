@@ -8,8 +8,8 @@ const (
 	blackHole
 )
 
-// gate is an immutable state of both directions, for all connections. It is
-// replaced as a whole, so that the write path reads it without a lock.
+// gate is an immutable state of both directions, for all connections. It is replaced as a whole, so that the write path reads it without a
+// lock.
 type gate struct {
 	mode    [2]mode
 	changed chan struct{} // closed when a newer gate is in force
@@ -31,9 +31,8 @@ func (p *Proxy) setGateLocked(dir Direction, m mode) {
 	close(old.changed)
 }
 
-// Cut resets (RST) all connections on both sides and refuses new ones until
-// Heal. The listener is closed, so clients get a genuine "connection refused";
-// the port stays reserved (on Linux; elsewhere another process could take it).
+// Cut resets all connections on both sides and refuses new ones until Heal. The listener is closed, and the port stays reserved (on Linux;
+// elsewhere another process could take it).
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,33 +40,24 @@ func (p *Proxy) Cut() {
 	p.dropLocked()
 }
 
-// RefuseNew refuses new connections like Cut until Heal, and leaves the live
-// ones alone.
+// RefuseNew refuses new connections like Cut until Heal. Live connections continue.
 func (p *Proxy) RefuseNew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.refuseLocked()
 }
 
-// Drop resets (RST) the live connections, once. New connections pass.
+// Drop resets the live connections, once.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dropLocked()
 }
 
-// BlackHole swallows everything that travels in direction dir until Heal,
-// including the end of the stream: neither side notices that the other closes
-// or dies. The connections stay open; nothing is answered. Bytes in the latency
-// queue are swallowed too. Nothing sent to the proxy after BlackHole returns
-// gets through.
+// BlackHole swallows everything that travels in direction dir until Heal, including the end of the stream and bytes in the latency queue.
+// New connections are accepted; while ToServer is swallowed they do not reach the upstream. Calls add up.
 //
-// New connections are accepted. While ToServer is swallowed they do not reach
-// the upstream, since their handshake would not.
-//
-// Heal resets (RST) every connection that lived through any part of a black
-// hole, idle ones too, because a stream with a gap cannot be continued. Calls
-// add up: BlackHole(ToServer) and BlackHole(ToClient) make Both.
+// Heal resets every connection that lived through any part of a black hole, because a stream with a gap cannot be continued.
 func (p *Proxy) BlackHole(dir Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,21 +67,16 @@ func (p *Proxy) BlackHole(dir Direction) {
 	p.setGateLocked(dir, blackHole)
 }
 
-// Stall holds back everything that travels in direction dir until Heal, which
-// delivers it in order; the connections survive, as in a paused network. The
-// end of a stream is held back too. New connections reach the upstream at once,
-// but their bytes are held back.
-//
-// The proxy buffers 1024 frames, or reads, per connection and direction, and then
-// blocks the sender.
+// Stall holds back everything that travels in direction dir, the end of a stream too, until Heal delivers it in order. New connections
+// reach the upstream at once. The proxy buffers 1024 frames, or reads, per connection and direction, and then blocks the sender.
 func (p *Proxy) Stall(dir Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.setGateLocked(dir, stalled)
 }
 
-// Turn ends a Stall of one direction and begins a BlackHole of the other in one
-// step: the held bytes are delivered, and the replies to them are lost.
+// Turn ends a Stall of one direction and begins a BlackHole of the other in one step: the held bytes are delivered, and the replies to them
+// are lost.
 func (p *Proxy) Turn(delivered Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,18 +87,16 @@ func (p *Proxy) Turn(delivered Direction) {
 	p.setGateLocked(delivered, open)
 }
 
-// HalfOpen accepts new connections, reads from them and never answers, until
-// Heal resets them. They do not reach the upstream, and their frames are neither
-// counted nor filtered. Live connections continue.
+// HalfOpen accepts new connections, reads from them and never answers, until Heal resets them. They do not reach the upstream, and their
+// frames are neither counted nor filtered.
 func (p *Proxy) HalfOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.halfOpen = true
 }
 
-// Heal ends Cut, RefuseNew, BlackHole, Stall and HalfOpen. It returns an error
-// if the listener could not be opened again; everything else is healed then.
-// After Close it does nothing.
+// Heal ends all faults. It returns an error if the listener could not be opened again; everything else is healed then. After Close it does
+// nothing.
 func (p *Proxy) Heal() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,22 +15,15 @@ const (
 	Pass Verdict = iota
 	// DropFrame swallows the frame; the connection continues.
 	DropFrame
-	// CutBefore swallows the frame and closes the connection (FIN) after the
-	// earlier frames of the same direction have been delivered.
+	// CutBefore swallows the frame and closes the connection (FIN) after the earlier frames of the same direction have been delivered.
 	CutBefore
 )
 
-// Filter decides about frames. It is called for each frame in the order of its
-// direction, and concurrently for other directions and connections. It may
-// block, which holds up only that direction of that connection. It must return
-// when [Frame.Gone] is closed; its verdict then has no effect. It must not call
-// Close.
+// Filter decides about frames. It is called for each frame in the order of its direction, and concurrently for other directions and
+// connections. It may block, which holds up only that direction of that connection, until [Frame.Gone] is closed. It must not call Close.
 type Filter func(Frame) Verdict
 
-// SetFilter shows all frames from now on to f; nil removes the filter.
-//
-// The filter comes before the rules. A frame for which it returns anything but
-// Pass is not seen by them.
+// SetFilter shows all frames from now on to f, before the rules; nil removes the filter. The rules see only frames that it passes.
 func (p *Proxy) SetFilter(f Filter) {
 	p.judge.mu.Lock()
 	defer p.judge.mu.Unlock()
@@ -63,12 +56,10 @@ func (j *judge) rule(f Frame) ruling {
 	return j.applyRules(f)
 }
 
-// maxFrame is above every jute.maxbuffer in use, and below what the first bytes
-// of a four-letter word or a TLS record make as a length.
+// maxFrame is above every jute.maxbuffer in use, and below the length that the first bytes of a four-letter word or a TLS record make.
 const maxFrame = 128 << 20
 
-// readFrames queues frames until the source fails; it returns that error, or nil
-// if the connection has ended.
+// readFrames queues frames until the source fails; it returns that error, or nil if the connection has ended.
 func (pp *pipe) readFrames() error {
 	src := bufio.NewReaderSize(pp.src, 16<<10)
 	for first := true; ; first = false {
@@ -96,8 +87,7 @@ func (pp *pipe) readFrames() error {
 	}
 }
 
-// forward counts one frame, lets it be judged, and queues it. It returns false
-// if the connection has ended or is about to.
+// forward counts one frame, lets it be judged, and queues it. It returns false if the connection has ended or is about to.
 func (pp *pipe) forward(buf []byte, first bool) bool {
 	f, ok := Frame{Dir: pp.dir, Kind: KindConnect, Op: OpConnect, Payload: buf[4:]}, true
 	if !first {

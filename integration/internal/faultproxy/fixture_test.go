@@ -145,8 +145,8 @@ func request(xid int32, op Op, path string) []byte {
 	switch op {
 	case OpPing, OpClose:
 		return b
-	case OpMulti, OpMultiRead:
-		b = append(b, 0, 0, 0, byte(OpCheck), 0, 0xff, 0xff, 0xff, 0xff)
+	case OpMulti:
+		b = append(b, 0, 0, 0, byte(OpDelete), 0, 0xff, 0xff, 0xff, 0xff)
 	}
 	return appendString(b, path)
 }

@@ -2,15 +2,13 @@ package faultproxy
 
 import (
 	"encoding/binary"
-	"fmt"
 	"sync"
 )
 
 // Op is a ZooKeeper operation code, as in org.apache.zookeeper.ZooDefs.OpCode.
 type Op int32
 
-// Operation codes, not all. OpConnect and OpNotification are not sent: they stand
-// for the frames that open a session and for watch events.
+// Operation codes, not all. OpConnect and OpNotification are not sent: they stand for the frames that open a session and for watch events.
 const (
 	OpNotification    Op = 0
 	OpCreate          Op = 1
@@ -21,14 +19,10 @@ const (
 	OpSync            Op = 9
 	OpPing            Op = 11
 	OpGetChildren2    Op = 12
-	OpCheck           Op = 13
 	OpMulti           Op = 14
 	OpCreateContainer Op = 19
-	OpMultiRead       Op = 22
 	OpSetAuth         Op = 100
 	OpSetWatches      Op = 101
-	OpSASL            Op = 102
-	OpSetWatches2     Op = 105
 	OpConnect         Op = -10
 	OpClose           Op = -11
 )
@@ -36,8 +30,7 @@ const (
 // Kind is the role of a frame.
 type Kind int
 
-// Kinds. Connect, Ping and Auth occur in both directions, Request only towards
-// the server, Reply and WatchEvent only towards the client. OpClose is a Request.
+// Kinds. Connect, Ping and Auth occur in both directions, Request only towards the server, Reply and WatchEvent only towards the client.
 const (
 	KindConnect Kind = iota
 	KindPing
@@ -46,15 +39,6 @@ const (
 	KindReply
 	KindWatchEvent
 )
-
-// String returns the name of the kind.
-func (k Kind) String() string {
-	names := [...]string{"Connect", "Ping", "Auth", "Request", "Reply", "WatchEvent"}
-	if k < 0 || int(k) >= len(names) {
-		return fmt.Sprintf("Kind(%d)", int(k))
-	}
-	return names[k]
-}
 
 // Transaction ids with a meaning of their own.
 const (
@@ -69,31 +53,21 @@ type Frame struct {
 	Dir  Direction // ToServer or ToClient
 	Kind Kind
 	Xid  int32 // 0 for Connect
-	Op   Op    // of a reply: that of its request, 0 if that was not seen
+	Op   Op    // of a reply: the Op of its request, or 0 if the proxy has not seen it
 
 	Err int32 // only in replies, ping replies and watch events; 0 is success
 
-	// Path of the node, if the request begins with one; for OpMulti and
-	// OpMultiRead the path of the first operation; for a reply that of its
-	// request; for a watch event that of the node.
+	// Path of the node, if the request begins with one; for OpMulti the path of the first operation; for a reply the path of its request.
 	Path string
 
 	// Payload is the whole frame without its length prefix. Read only.
 	Payload []byte
 
-	// Gone is closed when the connection has ended. A Filter that blocks must
-	// return then.
+	// Gone is closed when the connection has ended.
 	Gone <-chan struct{}
 }
 
-// String describes the frame briefly, for test logs.
-func (f Frame) String() string {
-	return fmt.Sprintf("#%d %v %v xid=%d op=%d path=%q err=%d",
-		f.Conn, f.Dir, f.Kind, f.Xid, f.Op, f.Path, f.Err)
-}
-
-// parseFrame reads the header of a frame that is not a Connect. It returns false
-// if the frame is too short to have one.
+// parseFrame reads the header of a frame that is not a Connect. It returns false if the frame is too short to have one.
 func parseFrame(dir Direction, body []byte) (Frame, bool) {
 	f := Frame{Dir: dir, Payload: body}
 	if dir == ToServer {
@@ -128,9 +102,9 @@ func parseFrame(dir Direction, body []byte) (Frame, bool) {
 
 func requestPath(op Op, body []byte) string {
 	switch op {
-	case OpPing, OpSetAuth, OpSetWatches, OpSetWatches2, OpSASL, OpConnect, OpClose:
+	case OpPing, OpSetAuth, OpSetWatches, OpConnect, OpClose:
 		return ""
-	case OpMulti, OpMultiRead:
+	case OpMulti:
 		return pathAt(body, 4+1+4) // after type, done and err of the first operation
 	}
 	return pathAt(body, 0)
@@ -149,8 +123,7 @@ func pathAt(body []byte, at int) string {
 	return string(rest[:n])
 }
 
-// pending holds the requests of a connection that have no reply yet, because a
-// reply does not name its operation.
+// pending holds the requests of a connection that have no reply yet, because a reply does not name its operation.
 type pending struct {
 	mu  sync.Mutex
 	req map[int32]Frame

@@ -26,8 +26,7 @@ type item struct {
 	done func()    // if not nil, called when the item has taken effect
 }
 
-// pipe carries one direction of a connection: read fills the queue, write
-// empties it.
+// pipe carries one direction of a connection: read fills the queue, write empties it.
 type pipe struct {
 	c     *conn
 	dir   Direction
@@ -40,8 +39,7 @@ func newPipe(c *conn, dir Direction, src io.Reader, dst socket) *pipe {
 	return &pipe{c: c, dir: dir, src: src, dst: dst, queue: make(chan item, queued)}
 }
 
-// push queues an item with the latency of this moment. An item that cannot be
-// queued is dropped: its connection has ended.
+// push queues an item with the latency of this moment. An item that cannot be queued is dropped: its connection has ended.
 func (pp *pipe) push(it item) bool {
 	if d := pp.c.p.latency.Load(); d > 0 {
 		it.due = time.Now().Add(time.Duration(d))
@@ -82,8 +80,7 @@ func (pp *pipe) readAll() error {
 	return pp.readRaw(pp.src)
 }
 
-// readRaw queues bytes until the source fails; it returns that error, or nil if
-// the connection has ended.
+// readRaw queues bytes until the source fails; it returns that error, or nil if the connection has ended.
 func (pp *pipe) readRaw(src io.Reader) error {
 	buf := make([]byte, 32<<10)
 	for {
@@ -138,8 +135,7 @@ func (pp *pipe) deliver(it item) bool {
 		if it.kind == itemData {
 			return true
 		}
-		// Neither side may notice that the source is gone until Heal resets the
-		// connection.
+		// Neither side may notice that the source is gone until Heal resets the connection.
 		<-pp.c.ctx.Done()
 		return false
 	default:
@@ -148,8 +144,7 @@ func (pp *pipe) deliver(it item) bool {
 	return pp.apply(it)
 }
 
-// await waits while the direction is stalled. It returns open, blackHole, or
-// stalled if the connection ended during the wait.
+// await waits while the direction is stalled. It returns open, blackHole, or stalled if the connection ended during the wait.
 func (pp *pipe) await() mode {
 	for {
 		g := pp.c.p.gate.Load()
@@ -172,8 +167,7 @@ func (pp *pipe) apply(it item) bool {
 			return true
 		}
 		if _, err := pp.dst.Write(it.data); err != nil {
-			// The source must learn this through the other direction, whose
-			// reader is about to notice, and subject to its faults.
+			// The source learns this through the other direction, subject to its faults.
 			pp.c.broken.Store(true)
 		}
 		return true

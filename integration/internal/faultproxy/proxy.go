@@ -24,25 +24,11 @@ const (
 	Both = ToServer | ToClient
 )
 
-// String returns the name of the constant.
-func (d Direction) String() string {
-	switch d {
-	case ToServer:
-		return "ToServer"
-	case ToClient:
-		return "ToClient"
-	case Both:
-		return "Both"
-	}
-	return fmt.Sprintf("Direction(%d)", int(d))
-}
-
 // lane is the array index of a single direction.
 func (d Direction) lane() int { return int(d) - 1 }
 
-// Proxy forwards connections from its own address to an upstream address,
-// and injects faults. It is safe for concurrent use; only Close and Heal can
-// fail, and only Close can block.
+// Proxy forwards connections from its own address to an upstream address, and injects faults. It is safe for concurrent use; only Close can
+// block.
 type Proxy struct {
 	addr string
 	dial func(ctx context.Context, upstream string) (socket, error)
@@ -70,13 +56,11 @@ type Proxy struct {
 	lastConn int
 }
 
-// Start listens on a free port of 127.0.0.1 and forwards raw bytes to upstream.
-// The upstream is dialled once per connection, so it need not be up yet.
+// Start listens on a free port of 127.0.0.1 and forwards raw bytes to upstream, which need not be up yet.
 func Start(upstream string) (*Proxy, error) { return newProxy(upstream, false) }
 
-// StartZooKeeper is Start for a ZooKeeper server: the proxy parses frames. A
-// connection whose client does not begin with a ZooKeeper frame (a four-letter
-// word, TLS) is forwarded as raw bytes.
+// StartZooKeeper is Start for a ZooKeeper server: the proxy parses frames. A connection whose client does not begin with a ZooKeeper frame
+// (a four-letter word, TLS) is forwarded as raw bytes.
 func StartZooKeeper(upstream string) (*Proxy, error) { return newProxy(upstream, true) }
 
 func newProxy(upstream string, parse bool) (*Proxy, error) {
@@ -105,8 +89,7 @@ func newProxy(upstream string, parse bool) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is the address to give to clients, as "ip:port". It stays the same for
-// the life of the proxy.
+// Addr is the address to give to clients, as "ip:port". It stays the same for the life of the proxy.
 func (p *Proxy) Addr() string { return p.addr }
 
 // SetUpstream changes where connections accepted from now on are forwarded to.
@@ -117,19 +100,15 @@ func (p *Proxy) SetUpstream(addr string) {
 }
 
 // SetGreeting replaces how clients introduce themselves on connections accepted from now on: greet reads the
-// introduction and returns what the upstream gets in its place, in one piece.
+// introduction and returns its replacement for the upstream, in one piece.
 func (p *Proxy) SetGreeting(greet func(io.Reader) ([]byte, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.greet = greet
 }
 
-// SetLatency delays everything read from now on by d in each direction; 0 turns
-// it off. The delay is a pipeline: it adds latency without reducing throughput,
-// and what is sent back to back arrives back to back.
-//
-// On Linux a delivery is some 50 µs late. Elsewhere the granularity of the
-// runtime's timers applies, which can be a millisecond.
+// SetLatency delays everything read from now on by d in each direction, without reducing throughput; 0 turns it off. On Linux a delivery is
+// some 50 µs late, elsewhere up to a millisecond.
 func (p *Proxy) SetLatency(d time.Duration) { p.latency.Store(int64(max(d, 0))) }
 
 // Conns is the number of client connections that the proxy holds open.
@@ -139,9 +118,8 @@ func (p *Proxy) Conns() int {
 	return len(p.conns)
 }
 
-// Close resets all connections, frees the port and waits until every goroutine
-// of the proxy has ended; that includes a Filter that is running (see
-// [Frame.Gone]). A second Close waits as well and returns nil.
+// Close resets all connections, frees the port and waits until every goroutine of the proxy has ended, including a running Filter. A second
+// Close waits as well and returns nil.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	var err error
@@ -173,8 +151,7 @@ func (p *Proxy) listenLocked() error {
 	return nil
 }
 
-// refuseLocked closes the listener, unless it is closed. The kernel then
-// answers connection attempts with RST.
+// refuseLocked closes the listener, unless it is closed. The kernel then answers connection attempts with RST.
 func (p *Proxy) refuseLocked() error {
 	p.refuse = true
 	if p.listener == nil {
@@ -210,8 +187,7 @@ func (p *Proxy) accept(l net.Listener) {
 	}
 }
 
-// admit registers a new connection and starts its goroutines, under the current
-// faults; false if it is refused.
+// admit registers a new connection and starts its goroutines, under the current faults; false if it is refused.
 func (p *Proxy) admit(client socket) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ func TestFaults(t *testing.T) {
 		fault       func(*Proxy)
 		before      string // of the old connection
 		fresh       string
-		serverReads bool   // what the client sends in the fault
+		serverReads bool   // the bytes that the client sends during the fault
 		healed      string // of the old connection
 	}{
 		"cut":                  {(*Proxy).Cut, resets, refuses, false, ""},

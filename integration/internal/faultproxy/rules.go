@@ -30,8 +30,7 @@ func (r *rule) awaits(f Frame) bool {
 		f.Kind != KindWatchEvent && r.xid == f.Xid
 }
 
-// applyRules offers the frame to the rules in the order of their arming; the
-// first match takes it.
+// applyRules offers the frame to the rules in the order of their arming; the first match takes it.
 func (j *judge) applyRules(f Frame) ruling {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,23 +71,17 @@ func (p *Proxy) arm(r *rule) {
 	p.judge.rules = append(p.judge.rules, r)
 }
 
-// LoseReply arms a rule: the next request with operation op whose path begins
-// with pathPrefix reaches the server, its reply is swallowed, and the connection
-// is closed (FIN). The channel then receives the lost reply, once; it is never
-// closed. If the connection ends before the reply, the rule waits for the next
-// such request.
+// LoseReply arms a rule: the next request with operation op whose path begins with pathPrefix reaches the server, its reply is swallowed,
+// and the connection is closed (FIN). The channel then receives the lost reply. If the connection ends before the reply, the rule waits for
+// the next such request.
 //
-// This holds for all rules: each acts once; several may be armed, and the first
-// one armed that matches takes the request; OpPing and OpConnect work with an
-// empty pathPrefix; an armed rule ends when it acts, on Disarm, or when
-// the proxy closes.
+// Each rule acts once. Of several armed rules, the first one that matches takes the request. OpPing and OpConnect have an empty path.
 func (p *Proxy) LoseReply(op Op, pathPrefix string) <-chan Frame {
 	return p.lose(op, pathPrefix, true)
 }
 
-// LoseRequest arms a rule: the next matching request is swallowed and the
-// connection is closed (FIN), so that the server never sees the request. The
-// channel then gets the request.
+// LoseRequest arms a rule: the next matching request is swallowed and the connection is closed (FIN). The channel then receives the
+// request.
 func (p *Proxy) LoseRequest(op Op, pathPrefix string) <-chan Frame {
 	return p.lose(op, pathPrefix, false)
 }
@@ -101,18 +94,14 @@ func (p *Proxy) lose(op Op, prefix string, reply bool) <-chan Frame {
 	return hit
 }
 
-// HoldReply arms a rule: the next matching request reaches the server, and its
-// reply is held, with everything that the server sends after it on that
-// connection, until release. The channel receives the held reply. release may be
-// called at any time and more than once; if it is called first, the reply passes
-// without delay.
+// HoldReply arms a rule: the next matching request reaches the server, and its reply is held, with everything that the server sends after
+// it on that connection, until release. The channel receives the held reply. release may be called at any time and more than once.
 func (p *Proxy) HoldReply(op Op, pathPrefix string) (hit <-chan Frame, release func()) {
 	return p.hold(op, pathPrefix, true)
 }
 
-// HoldRequest arms a rule: the next matching request is held, with everything
-// that the client sends after it on that connection, until release. The channel
-// receives the held request; for release see HoldReply.
+// HoldRequest arms a rule: the next matching request is held, with everything that the client sends after it on that connection, until
+// release. The channel receives the held request.
 func (p *Proxy) HoldRequest(op Op, pathPrefix string) (hit <-chan Frame, release func()) {
 	return p.hold(op, pathPrefix, false)
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// coarse is how late a timer of the runtime can be: an idle program waits in epoll_wait, which counts
-// milliseconds.
+// coarse is how late a timer of the runtime can be: an idle program waits in epoll_wait, which counts milliseconds.
 const coarse = 2 * time.Millisecond
 
 // sleepUntil returns true when t has come, false when ctx has ended before.

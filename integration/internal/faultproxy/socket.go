@@ -12,7 +12,7 @@ type socket interface {
 	net.Conn
 	// CloseWrite ends what goes to this side; more may come from it.
 	CloseWrite() error
-	// reset closes it so that the other end notices at once; what is on its way is lost.
+	// reset closes it so that the other end notices at once. Bytes in flight are lost.
 	reset()
 }
 
@@ -33,7 +33,7 @@ func dialTCP(ctx context.Context, upstream string) (socket, error) {
 	return tcp{conn.(*net.TCPConn)}, nil
 }
 
-// memory is a socket of [net.Pipe], which has nothing on its way, and no halves.
+// memory is a socket of [net.Pipe], which buffers nothing and has no halves.
 type memory struct{ net.Conn }
 
 func (s memory) CloseWrite() error { return s.Close() }
@@ -41,8 +41,8 @@ func (s memory) reset()            { _ = s.Close() }
 
 var errRefused = errors.New("connection refused")
 
-// InMemory is a proxy without a port, for ZooKeeper's frames: clients connect by its Dial, and dial connects it to
-// what it stands before, by [net.Pipe] or the like. All of it can be in a bubble of testing/synctest.
+// InMemory is a proxy without a port, for ZooKeeper's frames: clients connect by its Dial, and dial connects it to the upstream, by
+// [net.Pipe] or the like.
 func InMemory(dial func(ctx context.Context, network, address string) (net.Conn, error), upstream string) *Proxy {
 	p := &Proxy{
 		addr:  upstream,

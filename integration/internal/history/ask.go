@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkAsks demands that a holder is told that its lock is asked for if that is so: while nothing is wrong, within a lease, because
-// DynamoDB tells it with a heartbeat.
+// checkAsks demands that a holder is notified of an ask, and of nothing else: while nothing is wrong, within a lease, because DynamoDB
+// notifies it with a heartbeat.
 func (s *story) checkAsks(f *findings) {
 	lease := int64(s.rules.Lease)
 	for _, g := range s.grants {

@@ -28,7 +28,7 @@ func (s *story) checkCauses(f *findings) {
 	}
 }
 
-// wrongCause says what is wrong with the cause of an end, or "".
+// wrongCause returns why the cause of an end is wrong, or "".
 func (s *story) wrongCause(g *grant, end *Record) string {
 	struck := slices.ContainsFunc(g.strikes, func(hit strike) bool { return hit.from <= end.At && (hit.reclaim || end.Cause != "reclaimed") })
 	switch end.Cause {

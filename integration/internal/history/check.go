@@ -25,7 +25,7 @@ const (
 	RuleHistory   = "history"
 )
 
-// Rules is what a check needs to know about the run.
+// Rules describe the run to a check.
 type Rules struct {
 	// Lease is the engine's: the session timeout that was negotiated, or the lease of an item.
 	Lease time.Duration
@@ -34,16 +34,16 @@ type Rules struct {
 	Settle time.Duration
 	// Steady says that the machine of the run never stands still: then a lease does not run out by itself.
 	Steady bool
-	// Endured are the kinds of faults that cost no lease on such a machine. Lasting are those of them that leave a grant which ends
-	// with its lease: of a killed process, or of a request that arrived late.
+	// Endured are the kinds of faults that cost no lease on such a machine. Lasting are Endured faults that leave a grant which ends with
+	// its lease: of a killed process, or of a request that arrived late.
 	Endured, Lasting []string
-	// Singly are those of the Endured that may cost a lease together with another fault of the same target.
+	// Singly are Endured faults that may cost a lease together with another fault of the same target.
 	Singly []string
 	// Turn is how long a key may stay free while a request waits for it, in a run that has only Endured faults. 0 is not checked.
 	//
-	// A grant is in the way of a request until its release was confirmed, or until a lease after its holder was lost or its
-	// process was gone. With Queued, only earlier requests are in the way: those that do not share with the request, and those that
-	// do if there are as many as can hold the key together. Times in which two faults hit requests of the client do not count.
+	// A grant is in the way of a request until its release was confirmed, or until a lease after its holder was lost or its process was
+	// gone. With Queued, only earlier requests are in the way: each one that does not share with the request, and as many sharers as can
+	// hold the key together. Times in which two faults hit requests of the client do not count.
 	Turn time.Duration
 	// Prompt is the same, in any run, for times in which nothing is wrong, nor has been for as long as Recovery; after Endured faults
 	// that are not Lasting, as long as Relief. 0 is not checked.
@@ -73,7 +73,7 @@ type Violation struct {
 	Text     string // with times since the first record of the history
 }
 
-// String returns what is wrong, in one line.
+// String returns the violation in one line.
 func (v Violation) String() string {
 	if v.Key == "" {
 		return v.Rule + ": " + v.Text

@@ -42,7 +42,7 @@ func (s *story) befell(from, to int64, counts func(begin *Record) bool) bool {
 // hushed reports whether the engine tells clients nothing during a fault.
 func (s *story) hushed(begin *Record) bool { return slices.Contains(s.rules.Hushed, begin.Fault) }
 
-// victim is what a fault hits, without the part of it.
+// victim is the first part of a fault's target.
 func (r *Record) victim() string {
 	victim, _, _ := strings.Cut(r.Target, ",")
 	return victim

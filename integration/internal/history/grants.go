@@ -33,7 +33,7 @@ type grant struct {
 	strikes  []strike
 	led      *call // of Lead, if this is a term
 	asks     []*call
-	asked    *Record // nil: its holder has not been told that anybody asks
+	asked    *Record // the holder was notified of an ask
 	data     []*call // of SetData, in the order of time
 	resigned []*call // with OK
 }

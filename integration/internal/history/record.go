@@ -14,7 +14,7 @@ const (
 	Idle   What = "idle"  // only observations are under way; there are no new calls
 )
 
-// Records of the process that runs all others.
+// Records of the run itself.
 const (
 	Wrote   What = "wrote"   // a client's write has reached the fenced register of its key; At is when
 	Begin   What = "begin"   // a fault begins; At is taken before
@@ -34,12 +34,12 @@ const (
 	Try     = "try"
 	Verify  = "verify"
 	Release = "release"
-	Break   = "break" // Token is that of the grant which is broken
+	Break   = "break" // Token is of the broken grant
 	Jump    = "jump"  // no call of a client: the process sets its wall clock
 	Lead    = "lead"  // not by a client, but of its lead, by Election.Run; its candidacy is an Acquire, its end a Release
 	Resign  = "resign"
 	Observe = "observe"
-	Ask     = "ask"      // Token is that of the grant whose holder is asked
+	Ask     = "ask"      // Token is of the grant whose holder is asked
 	SetData = "set data" // Data is the data, different each time
 	Close   = "close"    // of the client, with all its locks and calls
 )
@@ -52,7 +52,7 @@ const (
 	OK      = "ok"      // success; of Close, that all locks were released; of Lead, that the lock was live to the end
 	Refused = "refused" // of Acquire and Try: the key is held (ErrHeld)
 	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
-	Pending = "pending" // of Release and Resign: it goes on in the background; of Close: the rest ends with its lease
+	Pending = "pending" // of Release and Resign: it continues in the background; of Close: the rest ends with its lease
 	GaveUp  = "gave up" // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
 	Closed  = "closed"  // the client was closed
 	Failed  = "failed"  // anything else, see Note
@@ -68,11 +68,11 @@ type Record struct {
 	Owner   string `json:"owner,omitempty"` // of Invoke of acquire and try, of their Return, if OK, and of Told
 
 	// Of calls. Op is the same for Invoke and Return, and for no other call of the process.
-	// Told has that of the observation.
+	// Told has the Op of the observation.
 	Op      int64  `json:"op,omitempty"`
 	Call    string `json:"call,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
-	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: earlier grants of its owner are to end
+	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: it ends earlier grants of its owner
 	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
 	All     bool   `json:"all,omitempty"`     // of the same: with other keys, of which it may have some while it waits for the next
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds; of Invoke of close, how long its ctx lasts
@@ -96,7 +96,7 @@ type Record struct {
 	// Of Begin and End. N is the same for both.
 	N      int    `json:"n,omitempty"`
 	Fault  string `json:"fault,omitempty"`
-	Target string `json:"target,omitempty"` // what the fault hits, such as "server 2, client 1"
+	Target string `json:"target,omitempty"` // such as "server 2, client 1"
 
 	Note string `json:"note,omitempty"`
 }

@@ -139,7 +139,7 @@ func (s *script) last(change func(*Record)) *script {
 	return s
 }
 
-// begin is a hold that goes on, by process 1.1 with token 1: from 10 to 60 so far.
+// begin is a current hold of process 1.1 with token 1: from 10 to 60 so far.
 func begin() *script {
 	return (&script{}).acquire("1.1", 1, 0, 10).held("1.1", 1, 20, 40, 60).verify("1.1", 1, 30, 40).wrote("1.1", 1, 35, true)
 }

@@ -59,14 +59,14 @@ func (k Kind) OfServers() bool {
 	return false
 }
 
-// Fault is one fault of a plan. All fields are drawn for every fault, even those that its kind ignores.
+// Fault is one fault of a plan. All fields are drawn for every fault, even if its kind ignores them.
 type Fault struct {
 	N      int           // from 1, in order of At
 	At     time.Duration // since the start of the run
 	For    time.Duration // how long it lasts, if its kind does
 	Kind   Kind
 	Client int           // the slot of a client process
-	Server int           // an index among the servers, or among those that follow
+	Server int           // an index among the servers, or among the followers
 	Key    int           // the index of a key
 	Pick   uint32        // for choices within the kind, such as which operation
 	Jump   time.Duration // of a clock

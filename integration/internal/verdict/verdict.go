@@ -39,9 +39,8 @@ var state = struct {
 	sync.Mutex
 	inMain       bool
 	began        map[string]time.Time
-	virtual      map[string]bool
 	inconclusive map[string]string // reasons
-}{began: map[string]time.Time{}, virtual: map[string]bool{}, inconclusive: map[string]string{}}
+}{began: map[string]time.Time{}, inconclusive: map[string]string{}}
 
 // try is the number of this try, from 1.
 func try() int {
@@ -80,31 +79,29 @@ func Main(run func() int) int {
 }
 
 // Begin notes that a test begins: only later stalls excuse it. Without Begin, all stalls of the process do.
-func Begin(t testing.TB) {
-	state.Lock()
-	defer state.Unlock()
-	state.began[t.Name()] = time.Now()
-}
+func Begin(t testing.TB) { begin(t, time.Now()) }
 
 // BeginVirtual notes that a test is in virtual time. No stall excuses it.
-func BeginVirtual(t testing.TB) {
+func BeginVirtual(t testing.TB) { begin(t, afterAll) }
+
+// afterAll is later than all stalls.
+var afterAll = time.Unix(1<<40, 0)
+
+func begin(t testing.TB, at time.Time) {
 	state.Lock()
 	defer state.Unlock()
-	state.virtual[t.Name()] = true
+	state.began[t.Name()] = at
 }
 
 // IsVirtual reports whether a test has begun by [BeginVirtual].
 func IsVirtual(t testing.TB) bool {
 	state.Lock()
 	defer state.Unlock()
-	return state.virtual[t.Name()]
+	return state.began[t.Name()].Equal(afterAll)
 }
 
 // Stalled returns the longest stall of the machine since a test, or the test that it is a part of, began.
 func Stalled(t testing.TB) time.Duration {
-	if IsVirtual(t) {
-		return 0
-	}
 	state.Lock()
 	defer state.Unlock()
 	for name := t.Name(); name != ""; name = name[:max(strings.LastIndexByte(name, '/'), 0)] {

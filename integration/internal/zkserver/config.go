@@ -10,11 +10,11 @@ import (
 
 // Config says what server to start. The zero value is a quick one for tests.
 type Config struct {
-	// TickTime is the server's unit of time: sessions last 2 to 20 ticks unless the two bounds below say otherwise, and
-	// expire on a tick's boundary. Default 100 ms, for an ensemble 200 ms.
+	// TickTime is the server's unit of time: sessions last 2 to 20 ticks unless MaxSessionTimeout is set, and expire
+	// on a tick's boundary. Default 100 ms, for an ensemble 200 ms.
 	TickTime time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound what a client may negotiate. Default: 2 and 20 ticks.
-	MinSessionTimeout, MaxSessionTimeout time.Duration
+	// MaxSessionTimeout bounds the session timeout that a client may negotiate. Default: 20 ticks.
+	MaxSessionTimeout time.Duration
 	// ContainerCheckInterval is how often empty container nodes are reaped. Default: the server's own, one minute.
 	ContainerCheckInterval time.Duration
 	// FullJIT trades the quick start for the speed of a server in production: for benchmarks.
@@ -36,7 +36,7 @@ type Config struct {
 	TLS *TLS
 	// Props are further Java system properties, name to value.
 	Props map[string]string
-	// Settings are further lines of zoo.cfg, name to value; they win over what the package would write.
+	// Settings are further lines of zoo.cfg, name to value; they take precedence.
 	Settings map[string]string
 }
 
@@ -67,9 +67,6 @@ func (c Config) settings(dataDir, host string, port int) map[string]string {
 		"admin.enableServer":     "false",
 		"4lw.commands.whitelist": "*",
 	}
-	if c.MinSessionTimeout > 0 {
-		m["minSessionTimeout"] = fmt.Sprint(c.MinSessionTimeout.Milliseconds())
-	}
 	if c.MaxSessionTimeout > 0 {
 		m["maxSessionTimeout"] = fmt.Sprint(c.MaxSessionTimeout.Milliseconds())
 	}
@@ -97,7 +94,7 @@ func (c Config) props() []string {
 		"org.slf4j.simpleLogger.showShortLogName": "true",
 	}
 	if c.FullJIT {
-		// A line for every session would be part of what is measured.
+		// A log line for every session would distort the measurement.
 		m["org.slf4j.simpleLogger.defaultLogLevel"] = "warn"
 	} else {
 		// The default reserves 64 MiB for each log file: too much for the many short lives of servers in tests.

@@ -32,10 +32,10 @@ var (
 // program is the one class of a Java program.
 type program struct{ class, source string }
 
-// compiled returns the directory with the program's classes, compiled for these jars. It is in the user's cache: to compile
-// takes longer than to start a server.
-func (p program) compiled(classpath string) (string, error) {
-	javac, err := javaTool("javac")
+// Compile compiles a Java program of one class, and returns the directory of its classes. The directory is in the user's cache, because
+// a compilation takes longer than the start of a server.
+func Compile(class, source, classpath string) (dir string, err error) {
+	javac, err := Java("javac")
 	if err != nil {
 		return "", err
 	}
@@ -47,21 +47,21 @@ func (p program) compiled(classpath string) (string, error) {
 		javac = resolved
 	}
 	parent := filepath.Join(cache, "holdfast", "java")
-	dir := filepath.Join(parent, fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q", javac, classpath, p.source))))
+	dir = filepath.Join(parent, fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q", javac, classpath, source))))
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", err
 	}
-	// Whoever compiles it at the same time does so in a directory of its own; one of the two is kept.
+	// Another process may compile the program at the same time. Each uses its own directory, and the first one is kept.
 	temp, err := os.MkdirTemp(parent, "new-")
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	file := filepath.Join(temp, p.class+".java")
-	if err := os.WriteFile(file, []byte(p.source), 0o644); err != nil {
+	file := filepath.Join(temp, class+".java")
+	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
 		return "", err
 	}
 	if out, err := exec.Command(javac, "-d", temp, "-cp", classpath, file).CombinedOutput(); err != nil {
@@ -122,25 +122,14 @@ func (s *Server) SetCversion(path string, n int32) error {
 	return nil
 }
 
-// Plant makes server i, which must be a follower, show a znode that no other server has: an ephemeral node at path, owned by
-// a session that does not exist. It returns when the server's clients can read the node. The ensemble must have been started
-// with [Config.Controlled], and the parent must have reached the server (a Sync through it sees to that).
+// Plant makes server i, a follower, show a znode that no other server has: an ephemeral node at path, owned by a session that does not
+// exist. It returns when the server's clients can read the node. It needs [Config.Controlled], and the parent must have reached the server.
 //
-// This is what ZOOKEEPER-5010 leaves behind: a follower that keeps the ephemeral node of an ended session after its leader
-// has changed. No transaction created the node, so
-//
-//   - clients of server i read it, list it and get the events of its creation, and a Sync does not remove it;
-//   - writes go by the leader's tree, which lacks it: a delete, or a check of its version, fails with no node through every
-//     server;
-//   - no session's end removes it, because no server knows its owner.
-//
-// The parent's counter does not change: sequential children are numbered as if the node were absent. Clients of server i see
-// one child more in the parent's Stat, and Stat.Cversion one less, because servers compute it from both. The node's Czxid is
-// the parent's. The node stays when the leader changes and server i follows the next one; a restart of the process may lose
-// it.
-//
-// Plant refuses a leader: its tree decides writes, so they would see the node. No client may create path afterwards: server i
-// could not apply the transaction.
+// ZOOKEEPER-5010 leaves the same state: a follower keeps the ephemeral node of an ended session after its leader has changed. No
+// transaction created the node, so clients of server i read it, list it and get the events of its creation, and a Sync does not remove it.
+// Writes follow the leader's tree: a delete, or a check of its version, fails with no node. No session's end removes it. The parent's
+// counter does not change, and the node's Czxid is the parent's. A restart of the process may lose the node. No client may create path
+// afterwards.
 func (e *Ensemble) Plant(i int, path string, data []byte) error {
 	s := e.servers[i]
 	// A server makes session ids of its own id in the highest byte and the time of day below.

@@ -173,7 +173,7 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// modes asks every server for its role; a server that serves nobody has none.
+// modes asks every server for its role. A server that does not serve has none.
 func (e *Ensemble) modes(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -186,19 +186,8 @@ func (e *Ensemble) modes(ctx context.Context) []string {
 	return modes
 }
 
-// Leader waits until one server claims to lead, and returns its index. For up to SyncLimit ticks there may be none, or two: a
-// leader that was cut off does not know yet. It gives up when ctx is done, after a minute at most.
-func (e *Ensemble) Leader(ctx context.Context) (int, error) {
-	leader := -1
-	err := e.WaitModes(ctx, func(modes []string) bool {
-		leader = slices.Index(modes, "leader")
-		return leader >= 0 && !slices.Contains(modes[leader+1:], "leader")
-	})
-	return leader, err
-}
-
-// Roles waits until one server leads and all others follow or observe, and returns the indexes of the leader and of those that
-// follow. It gives up when ctx is done, after a minute at most.
+// Roles waits until one server leads and all others follow or observe, and returns the indexes of the leader and of the followers. It gives
+// up when ctx is done, after a minute at most.
 func (e *Ensemble) Roles(ctx context.Context) (leader int, followers []int, err error) {
 	err = e.WaitModes(ctx, func(modes []string) bool {
 		leader, followers = slices.Index(modes, "leader"), nil
@@ -223,8 +212,8 @@ func whole(modes []string) bool {
 // minute at most.
 func (e *Ensemble) WaitReady(ctx context.Context) error { return e.WaitModes(ctx, whole) }
 
-// WaitModes returns when ok is true of the servers' roles, in the order of Servers; a server that serves nobody has the role
-// "". It gives up when ctx is done, after a minute at most.
+// WaitModes returns when ok is true of the servers' roles, in the order of Servers; a server that does not serve has the role "". It gives
+// up when ctx is done, after a minute at most.
 func (e *Ensemble) WaitModes(ctx context.Context, ok func(modes []string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -241,8 +230,8 @@ func (e *Ensemble) WaitModes(ctx context.Context, ok func(modes []string) bool) 
 	}
 }
 
-// Isolate black-holes all traffic between server i and the others, in both directions: their messages are lost, and no
-// connection is closed. Their clients notice nothing at first.
+// Isolate black-holes all traffic between server i and the others: messages are lost, and no connection is closed. Clients notice nothing
+// at first.
 func (e *Ensemble) Isolate(i int) {
 	for j := range e.servers {
 		if j != i {

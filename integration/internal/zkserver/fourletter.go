@@ -79,8 +79,8 @@ func Watches(ctx context.Context, addr string) (map[string][]int64, error) {
 
 var consLine = regexp.MustCompile(`(?m)\[\d+\]\((.*)\)`)
 
-// Connections returns what the server at addr says of its client connections ("cons"), in its own words: queued, recved, sent,
-// sid, lop, est, to, lcxid, lzxid, lresp, llat, minlat, avglat, maxlat. There is no sid before there is a session.
+// Connections returns the client connections of the server at addr ("cons"), by the server's names: queued, recved, sent, sid, lop, est,
+// to, lcxid, lzxid, lresp, llat, minlat, avglat, maxlat. A connection without a session has no sid.
 func Connections(ctx context.Context, addr string) ([]map[string]string, error) {
 	answer, err := FourLetter(ctx, addr, "cons")
 	if err != nil {
@@ -144,7 +144,7 @@ func Dump(ctx context.Context, addr string) (Sessions, error) {
 			s.Live = append(s.Live, session)
 		}
 	}
-	// What follows is about connections and their timeouts.
+	// The rest is about connections and their timeouts.
 	nodes, _, _ = strings.Cut(nodes, "\nConnections")
 	var owner int64
 	for line := range strings.Lines(nodes) {
@@ -163,7 +163,7 @@ func parseSession(s string) (int64, error) {
 	return int64(v), err
 }
 
-// What follows the number, such as "-SNAPSHOT" or what it was built from, is left out.
+// versionLine matches a version without its suffix, such as "-SNAPSHOT".
 var versionLine = regexp.MustCompile(`^Zookeeper version: (\d+\.\d+\.\d+)`)
 
 // Version asks the server at addr for its ZooKeeper version, such as "3.9.5".

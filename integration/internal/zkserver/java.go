@@ -17,8 +17,8 @@ var errNotInstalled = errors.New("no local ZooKeeper: run \"make setup\" (it ins
 // but for what Netty, and so TLS, and the AdminServer need.
 const debianJars = "/usr/share/java"
 
-// javaTool finds java, or another program of a JDK.
-func javaTool(name string) (string, error) {
+// Java finds java, or another program of a JDK.
+func Java(name string) (string, error) {
 	if home := os.Getenv("JAVA_HOME"); home != "" {
 		if path := filepath.Join(home, "bin", name); isFile(path) {
 			return path, nil

@@ -10,12 +10,11 @@ import (
 
 // TLS holds the certificates with which servers identify themselves and their clients.
 type TLS struct {
-	// Key is a server's certificate and its key, which is in the form of PKCS #8; Trust are the certificates of those that sign
-	// clients' certificates. All are PEM.
+	// Key is a server's certificate and its PKCS #8 key; Trust are the certificates of the authorities of clients. All are PEM.
 	Key, Trust []byte
 }
 
-// secured adds what a member needs to serve TLS to its configuration and files.
+// secured adds TLS to the configuration and files of a member.
 func (c Config) secured(ports []*child.PortLease, settings, files map[string]string) Config {
 	if c.TLS == nil {
 		return c

@@ -2,7 +2,6 @@ package zkserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -55,19 +54,9 @@ func Open(ctx context.Context, cfg Config) (*Target, error) {
 	case only == Local:
 		return openLocal(ctx, cfg)
 	}
-	if docker.Answers() == nil {
-		t, err := startContainer(ctx, cfg)
-		if err == nil || ctx.Err() != nil {
-			return t, err
-		}
-		// If the daemon can neither find nor pull the image, try the next source.
-		t, errLocal := openLocal(ctx, cfg)
-		if errLocal != nil {
-			return nil, errors.Join(err, errLocal)
-		}
-		return t, nil
-	}
-	return openLocal(ctx, cfg)
+	return docker.Prefer(ctx,
+		func(ctx context.Context) (*Target, error) { return startContainer(ctx, cfg) },
+		func(ctx context.Context) (*Target, error) { return openLocal(ctx, cfg) })
 }
 
 func openGiven(ctx context.Context, servers string) (*Target, error) {

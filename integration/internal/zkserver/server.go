@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/child"
@@ -68,7 +67,7 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 			s.Close()
 		}
 	}()
-	java, err := javaTool("java")
+	java, err := Java("java")
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 	}
 	class := "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 	if cfg.Controlled {
-		classes, err := controlled.compiled(cp)
+		classes, err := Compile(controlled.class, controlled.source, cp)
 		if err != nil {
 			return nil, err
 		}
@@ -227,23 +226,18 @@ func (s *Server) Wipe() error {
 	return os.RemoveAll(filepath.Join(s.dir, "data", "version-2"))
 }
 
-// Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the
-// process stands still.
-func (s *Server) Pause() error { return s.suspend(syscall.SIGSTOP, true) }
+// Pause stops the process; see [child.Process.Pause].
+func (s *Server) Pause() error { return s.suspend((*child.Process).Pause) }
 
-// Resume lets a paused process go on.
-func (s *Server) Resume() error { return s.suspend(syscall.SIGCONT, false) }
+// Resume continues a paused process.
+func (s *Server) Resume() error { return s.suspend((*child.Process).Resume) }
 
-func (s *Server) suspend(sig syscall.Signal, paused bool) error {
+func (s *Server) suspend(step func(*child.Process) error) error {
 	p := s.running()
 	if p == nil {
-		return fmt.Errorf("zookeeper %s: %v: not running", s.addr, sig)
+		return fmt.Errorf("zookeeper %s: not running", s.addr)
 	}
-	if err := p.Signal(sig); err != nil {
-		return fmt.Errorf("zookeeper %s: %w", s.addr, err)
-	}
-	p.AwaitState(paused)
-	return nil
+	return step(p)
 }
 
 // Close stops the server and removes its data and log. It may be called more than once.
@@ -261,7 +255,7 @@ func (s *Server) Close() {
 	}
 }
 
-// closePipeLocked closes what the last process wrote to, if it had a line protocol.
+// closePipeLocked closes the output of the last process, if it had a line protocol.
 func (s *Server) closePipeLocked() {
 	if s.proc != nil && s.proc.Stdout != nil {
 		s.proc.Stdout.Close()

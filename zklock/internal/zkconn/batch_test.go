@@ -34,8 +34,8 @@ func TestUsableIn(t *testing.T) {
 	}
 }
 
-// TestBatches_TwoSessions_NotGrouped: a transaction has the writes of one session (hazard Z30).
-func TestBatches_TwoSessions_NotGrouped(t *testing.T) {
+// TestBatches_TwoSessionsOrOneParent_NotGrouped: a transaction has the writes of one session, and one creation per parent (hazard Z30).
+func TestBatches_TwoSessionsOrOneParent_NotGrouped(t *testing.T) {
 	one, two := testSession(1), testSession(2)
 	b := &batches{flights: 1, waiting: []*Write{{sess: one}, {sess: two}, {sess: one}}}
 	for _, want := range []struct {
@@ -46,5 +46,11 @@ func TestBatches_TwoSessions_NotGrouped(t *testing.T) {
 		if len(group) != want.n || want.n > 0 && group[want.n-1].sess != want.sess {
 			t.Errorf("%d writes, want %d of one session", len(group), want.n)
 		}
+	}
+	l, _ := testLink(t, Config{})
+	l.batches.flights, l.batches.waiting = maxFlights, []*Write{{creates: true, path: "/q/one"}}
+	w := &Write{creates: true, path: "/q/two", Done: make(chan Outcome, 1)}
+	if l.batches.do(w); len(l.batches.waiting) > 1 || len(w.Done) == 0 {
+		t.Error("two creations below one parent are grouped")
 	}
 }
