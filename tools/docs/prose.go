@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-
 // longest is how many words a sentence of a page may have.
 const longest = 40
 
