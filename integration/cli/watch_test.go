@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"syscall"
@@ -11,46 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// watchQuick is the interval of the tests' watches.
-const watchQuick = "--interval=50ms"
-
-// moment is the name of the time that an engine reports for a holder.
-func (e *engine) moment() string {
-	if e.name == "zookeeper" {
-		return "queued"
-	}
-	return "since"
-}
-
-// wait starts a waiter for a key, and returns a function that makes it give up.
-func (e *engine) wait(t *testing.T, key, owner string) context.CancelFunc {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	client := e.dial(t, owner)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if lock, err := client.Acquire(ctx, key); err == nil {
-			_ = lock.Release(limited(t))
-		}
-	}()
-	stop := func() {
-		cancel()
-		<-ended
-	}
-	t.Cleanup(stop)
-	return stop
-}
-
-// TestWatchIsCheap checks that an open watch has one watch on ZooKeeper, and that it hears of changes of
-// holder although it hardly looks.
+// TestWatchIsCheap checks that an open watch sets one watch on ZooKeeper, and prints changes of holder although it reads the key
+// seldom.
 func TestWatchIsCheap(t *testing.T) {
 	begin(t)
 	// The server reports only the total number of child watches, so this test has its own server.
 	server := zkserver.New(t, zkserver.Config{})
 	e := zooKeeperAt(t, server.Addr())
 	key := newKey(t)
-	p := launch(t, e.direct, nil, "watch", key)
+	p := launch(t, e.direct, "watch", key)
 	p.writes("stdout", " free key="+key)
 	watches := func() float64 {
 		t.Helper()
@@ -80,8 +48,7 @@ func TestWatchIsCheap(t *testing.T) {
 		}
 		return connection, n
 	}
-	// In a time in which nothing happens, not even a reconnection, there are heartbeats of the session, and now and then a look
-	// who waits.
+	// Without a change or a reconnection, the session sends heartbeats, and watch reads the queue now and then.
 	await(t, func() bool {
 		on, before := received()
 		since := time.Now()
