@@ -40,6 +40,10 @@ func TestPage(t *testing.T) {
 		{sight{info: holdfast.Info{Key: "k"}}, 5, []string{"k", "", "free", "", foot}},
 		{down, 3, []string{"orders/42", "and 11 more lines", "disconnected since 04:05:03, 3s; this may be outdated"}},
 		{trouble, 3, []string{"orders/42", "and 11 more lines", "this may be outdated: no way�"}},
+		{sight{info: shared(4)}, 17, []string{
+			"k", "", "permits  3 of 4", "held by  web1", "token    7", "held by  web2", "token    8", "data     data",
+			"held by  web3", "token    9", "", "waiting  3", "1           web4", "2           web5", "3           web6", "", foot,
+		}},
 	} {
 		var got []string
 		for _, r := range layOut(c.sight, 80, c.height, pageTime) {
@@ -88,6 +92,30 @@ func TestAge(t *testing.T) {
 	} {
 		if got := age("", pageTime.Add(-d), pageTime); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestWaitingFor checks that the message has only known facts, and no place in the queue that
+// may be another client's.
+func TestWaitingFor(t *testing.T) {
+	queue := []holdfast.Waiter{{Owner: "a"}, {Owner: "me"}, {Owner: "twice"}, {Owner: "twice"}, {}}
+	for _, test := range []struct {
+		info  holdfast.Info
+		owner string
+		want  string
+	}{
+		{holdfast.Info{Key: "k"}, "me", "waiting for k"},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x\x1b"}}, "me", `waiting for k, held by "x\x1b"`},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x", Token: 7, Since: pageTime}}, "me", "waiting for k, held by x (token 7) since " + moment(pageTime)},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x"}, Queue: queue}, "me", "waiting for k, place 2 of 5, held by x"},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x"}, Queue: queue}, "twice", "waiting for k, held by x"},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x"}, Queue: queue}, "", "waiting for k, held by x"},
+		{holdfast.Info{Key: "k", Queue: queue}, "a", "waiting for k, place 1 of 5"},
+		{shared(0), "web4", "waiting for k, place 1 of 3, held by web1 and 2 more (reader)"},
+	} {
+		if got := waitingFor(test.info, test.owner); got != test.want {
+			t.Errorf("waitingFor(%+v, %q) is %q, want %q", test.info, test.owner, got, test.want)
 		}
 	}
 }

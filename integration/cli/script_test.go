@@ -225,7 +225,8 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 	// state PROCESS LETTERS waits until the kernel's letter for what a process does is one of these.
 	"state": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 		pid := s.pids(ts, args[:1])[0]
-		await(s.T, func() bool { now := state(pid); return now != "" && strings.Contains(args[1], now) }, "%s is never in the state %s", args[0], args[1])
+		reached := func() bool { now := state(pid); return now != "" && strings.Contains(args[1], now) }
+		await(s.T, reached, "%s is never in the state %s", args[0], args[1])
 	},
 	// guard NAME waits for the guard of a program's command, other than the last one, and sets GUARD to its process number.
 	"guard": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
