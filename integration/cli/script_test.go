@@ -295,7 +295,8 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 		const evil = "\x1b[2J\x1b]0;title\a\r\n\tforged  line\u202e\u009b31m" // an owner name is UTF-8 without NUL
 		s.locks["evil"] = s.acquire(s.T, args[0], evil, holdfast.WithData([]byte(evil+"\xff\x00")))
 	},
-	// znode PATH WHO:PERMISSIONS... creates a znode and its parents, or changes its permissions. WHO is world, or owner, with a password.
+	// znode PATH IDENTITY:PERMISSIONS... creates a znode and its parents, or changes its permissions. The identity is world, or owner,
+	// which has a password.
 	"znode": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 		makeNode(ts, s.T, unescape(args[0]), args[1:])
 	},
