@@ -6,7 +6,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,85 +22,6 @@ func shared(limit int) holdfast.Info {
 	return holdfast.Info{
 		Key: "k", Held: true, Holder: all[0], Shared: true, Limit: limit, Holders: all,
 		Queue: []holdfast.Waiter{{Owner: "web4"}, {Owner: "web5", Shared: true}, {Owner: "web6", Shared: true, Limit: 3}},
-	}
-}
-
-// TestShowHolders checks that each of several holders is shown.
-func TestShowHolders(t *testing.T) {
-	for limit, want := range map[int]string{
-		0: "key k | shared by 3 | held by web1 | token 7 | held by web2 | token 8 | data data | held by web3 | token 9 | " +
-			"waiting 1 web4, since - | waiting 2 web5, since -, as a reader | waiting 3 web6, since -, as a permit of 3",
-		4: "key k | permits 3 of 4 | held by web1 | token 7 | held by web2 | token 8 | data data | held by web3 | token 9 | " +
-			"waiting 1 web4, since - | waiting 2 web5, since -, as a reader | waiting 3 web6, since -, as a permit of 3",
-	} {
-		var out bytes.Buffer
-		if err := describe(&out, shared(limit)); err != nil {
-			t.Fatal(err)
-		}
-		var lines []string
-		for line := range strings.Lines(out.String()) {
-			lines = append(lines, strings.Join(strings.Fields(line), " "))
-		}
-		if got := strings.Join(lines, " | "); got != want {
-			t.Errorf("limit %d:\n%s, want\n%s", limit, got, want)
-		}
-	}
-	if got, want := (sight{info: shared(4)}).line(), "held key=k owner=web1 token=7 holders=3 limit=4 waiting=3 next=web4"; got != want {
-		t.Errorf("the line of watch is %q, want %q", got, want)
-	}
-	if got, want := waitingFor(shared(0), "web4"), "waiting for k, place 1 of 3, held by web1 and 2 more (reader)"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	var document lockJSON
-	text, err := json.Marshal(newLockJSON(shared(4)))
-	if err != nil || json.Unmarshal(text, &document) != nil || len(document.Holders) != 3 || document.Limit != 4 || !document.Shared ||
-		document.Holders[1].Data != "data" || !document.Queue[1].Shared || document.Queue[2].Limit != 3 {
-		t.Errorf("%s, %v", text, err)
-	}
-	one := shared(4)
-	one.Holders = one.Holders[:1]
-	if got := holders(one); got != "web1 (permit of 4)" {
-		t.Errorf("a single holder is %q", got)
-	}
-}
-
-// TestGrantByToken checks that --token picks one of several grants, and that ask waits for those that it has asked.
-func TestGrantByToken(t *testing.T) {
-	one, err := withGrant(shared(0), 8)
-	if err != nil || one.Owner != "web2" || one.Grant != "g8" || one.Holders != nil {
-		t.Errorf("%+v, %v", one, err)
-	}
-	for _, info := range []holdfast.Info{shared(0), {Key: "k", Held: true, Holder: holdfast.Holder{Token: 7, Owner: "web1"}}} {
-		if _, err := withGrant(info, 10); exitCode(t.Context(), err) != exitNo {
-			t.Error(err)
-		}
-	}
-	later := shared(0)
-	later.Holders = slices.Clone(later.Holders[2:])
-	if !anyLeft(later, shared(0)) || anyLeft(holdfast.Info{Key: "k"}, shared(0)) {
-		t.Error("one that was asked is left, or nobody is")
-	}
-	later.Holders[0].Token, later.Holders[0].Grant = 10, "g10"
-	if anyLeft(later, shared(0)) {
-		t.Error("one who came later is waited for")
-	}
-}
-
-// TestSeemsDead checks that show, ls and JSON tell which holders seem to be dead.
-func TestSeemsDead(t *testing.T) {
-	for dead, age := range []time.Duration{5 * time.Second, 26 * time.Second} {
-		info := shared(0)
-		for i := range info.Holders {
-			info.Holders[i].Lease, info.Holders[i].LastHeard = 20*time.Second, time.Now()
-		}
-		info.Holders[2].LastHeard = time.Now().Add(-age)
-		var out bytes.Buffer
-		err := describe(&out, info)
-		text, jsonErr := json.Marshal(newLockJSON(info))
-		if err != nil || jsonErr != nil || strings.Count(out.String(), "s ago), seems dead\n") != dead ||
-			strings.HasSuffix(heard(info, moment), ", seems dead") != (dead > 0) || strings.Count(string(text), `"seems_dead":true`) != dead {
-			t.Errorf("%v ago: show prints\n%s, JSON %s", age, out.String(), text)
-		}
 	}
 }
 

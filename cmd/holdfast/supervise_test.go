@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// expired is a hold that could not be renewed.
+// expired is a hold whose renewals have failed.
 type expired struct{ at time.Time }
 
 func (expired) Done() <-chan struct{} {
@@ -83,7 +83,7 @@ func TestAnotherLockIsBrokenInTheGrace(t *testing.T) {
 	}
 }
 
-// unconfirmed is a hold whose release is not confirmed; a signal comes meanwhile.
+// unconfirmed is a hold whose release is never confirmed. A signal comes meanwhile.
 type unconfirmed struct{ expired }
 
 func (unconfirmed) Release(ctx context.Context) error {
@@ -110,7 +110,7 @@ type gone struct{ expired }
 
 func (gone) Release(context.Context) error { return holdfast.ErrLost }
 
-// TestLostAtTheReleaseOfACommandThatDidNotStart checks that what kept a command from being started is what run tells.
+// TestLostAtTheReleaseOfACommandThatDidNotStart checks that run tells the cause that kept its command from starting.
 func TestLostAtTheReleaseOfACommandThatDidNotStart(t *testing.T) {
 	a := &app{err: &bytes.Buffer{}, set: settings{timeout: time.Hour}}
 	h := &supervisor{app: a, lock: gone{}, signals: make(chan os.Signal, 1)}
@@ -121,5 +121,18 @@ func TestLostAtTheReleaseOfACommandThatDidNotStart(t *testing.T) {
 	h.job = &job.Job{}
 	if err := h.release(nil); exitCode(t.Context(), err) != exitLost {
 		t.Errorf("run ends with: %v", err)
+	}
+}
+
+// awaitFile waits until there is a file.
+func awaitFile(t *testing.T, name string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(name); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("there is no file %s", name)
+		}
 	}
 }

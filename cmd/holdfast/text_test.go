@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -111,32 +110,5 @@ func TestExitCode(t *testing.T) {
 	a := &app{out: failing{errors.New("disk full")}, err: &stderr, leaveSignals: func() {}, lookupEnv: noEnv}
 	if got := a.main(t.Context(), []string{"version"}); got != exitFailed || stderr.String() != "holdfast: disk full\n" {
 		t.Errorf("with a disk that is full: status %d, %q", got, stderr.String())
-	}
-}
-
-// TestNoCredentials checks that a user without AWS credentials is told what to set, and that
-// other errors of credentials stay as they are.
-func TestNoCredentials(t *testing.T) {
-	for _, name := range []string{
-		"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_PROFILE", "AWS_DEFAULT_PROFILE",
-		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-	} {
-		t.Setenv(name, "")
-	}
-	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
-	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	t.Setenv("AWS_REGION", "eu-west-1")
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
-	status, _, stderr := call(t, noEnv, "ls", "--table", "locks")
-	const want = "holdfast: no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (failed to refresh cached credentials, "
-	if status != exitFailed || !strings.HasPrefix(stderr, want) {
-		t.Errorf("status %d, %q; want %d and %q", status, stderr, exitFailed, want)
-	}
-	var out bytes.Buffer
-	expired := "get identity: get credentials: failed to refresh cached credentials, the SSO session has expired"
-	(&app{err: &out}).complain(t.Context(), fmt.Errorf("%w: %s", holdfast.ErrDenied, expired))
-	if out.String() != "holdfast: permission denied: "+expired+"\n" {
-		t.Errorf("the message about an expired session is %q", out.String())
 	}
 }

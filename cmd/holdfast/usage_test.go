@@ -43,31 +43,9 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// TestOutputsAreNoSettings checks that the variables that run sets for its command are not
-// settings of another holdfast below it, and that no flag takes a secret.
-func TestOutputsAreNoSettings(t *testing.T) {
-	root := newRootCommand(&app{})
-	for _, cmd := range append(root.Commands(), root) {
-		for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
-			flags.VisitAll(func(f *pflag.Flag) {
-				for _, name := range f.Annotations[envAnnotation] {
-					if slices.Contains([]string{"HOLDFAST_KEY", "HOLDFAST_TOKEN", "HOLDFAST_OWNER", "HOLDFAST_AUTH"}, name) {
-						t.Errorf("--%s takes its value from %s", f.Name, name)
-					}
-					if !strings.Contains(f.Usage, "$"+name) {
-						t.Errorf("the help for --%s does not tell of %s", f.Name, name)
-					}
-				}
-				if f.Name == "auth" || strings.Contains(f.Name, "password") || strings.Contains(f.Name, "secret") {
-					t.Errorf("--%s would have a secret on the command line", f.Name)
-				}
-			})
-		}
-	}
-}
-
-// TestHelp checks that help describes every flag, on stdout.
-func TestHelp(t *testing.T) {
+// TestFlags checks that the help of a command on stdout describes every flag with its variable, that the variables that run sets for
+// its command are not settings of another holdfast below it, and that no flag takes a secret.
+func TestFlags(t *testing.T) {
 	root := newRootCommand(&app{})
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" || cmd.Name() == "help" {
@@ -77,17 +55,38 @@ func TestHelp(t *testing.T) {
 		if status != 0 || stderr != "" {
 			t.Errorf("%s --help: status %d, stderr %q", cmd.Name(), status, stderr)
 		}
-		for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), root.PersistentFlags()} {
-			flags.VisitAll(func(f *pflag.Flag) {
-				if !strings.Contains(stdout, "--"+f.Name) {
-					t.Errorf("%s --help does not tell of --%s", cmd.Name(), f.Name)
-				}
-			})
-		}
 		for line := range strings.Lines(stdout) {
 			if len(line) > 90 {
 				t.Errorf("%s --help has a long line: %s", cmd.Name(), line)
 			}
+		}
+		check := func(f *pflag.Flag) {
+			if !strings.Contains(stdout, "--"+f.Name) {
+				t.Errorf("%s --help does not tell of --%s", cmd.Name(), f.Name)
+			}
+			if f.Name == "auth" || strings.Contains(f.Name, "password") || strings.Contains(f.Name, "secret") {
+				t.Errorf("--%s would have a secret on the command line", f.Name)
+			}
+			for _, name := range f.Annotations[envAnnotation] {
+				if slices.Contains([]string{"HOLDFAST_KEY", "HOLDFAST_TOKEN", "HOLDFAST_OWNER", "HOLDFAST_AUTH"}, name) {
+					t.Errorf("--%s takes its value from %s", f.Name, name)
+				}
+				if !strings.Contains(f.Usage, "$"+name) {
+					t.Errorf("the help for --%s does not tell of %s", f.Name, name)
+				}
+			}
+		}
+		cmd.LocalFlags().VisitAll(check)
+		root.PersistentFlags().VisitAll(check)
+	}
+}
+
+// TestNames checks that --names takes each form that completion offers.
+func TestNames(t *testing.T) {
+	for name := range nameForms {
+		z := zooKeeper{servers: []string{"127.0.0.1:1"}, names: name, acl: "open"}
+		if o, err := z.options(); err != nil || o.Names.String() != name {
+			t.Errorf("--names %s makes %+v (%v)", name, o, err)
 		}
 	}
 }

@@ -81,14 +81,16 @@ func (w *watcher) look(ctx context.Context) error {
 	return w.seen.trouble
 }
 
+// pause returns the time from the end of a look to the next one.
+func (w *watcher) pause() time.Duration {
+	return max(w.interval, time.Duration(2+len(w.seen.info.Queue))*pausePerNode)
+}
+
 // watch sends the state of the key, at first and after each look and outage, until ctx ends.
 func (w *watcher) watch(ctx context.Context, sights chan<- sight) {
 	events := w.client.Events()
 	defer events.Close()
-	next := func() <-chan time.Time {
-		return time.After(max(w.interval, time.Duration(2+len(w.seen.info.Queue))*pausePerNode))
-	}
-	looked, due, out := make(chan sight, 1), next(), sights
+	looked, due, out := make(chan sight, 1), time.After(w.pause()), sights
 	for {
 		select {
 		case <-ctx.Done():
@@ -107,7 +109,7 @@ func (w *watcher) watch(ctx context.Context, sights chan<- sight) {
 			if s.trouble != nil { // an outage goes on until a look succeeds
 				s.info, s.down = w.seen.info, w.seen.down
 			}
-			w.seen, due = s, next()
+			w.seen, due = s, time.After(w.pause())
 		case <-events.Disconnected():
 			if w.seen.down.IsZero() {
 				w.seen.down = time.Now()

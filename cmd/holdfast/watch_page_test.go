@@ -37,6 +37,11 @@ func TestPage(t *testing.T) {
 		{sight{info: holdfast.Info{Key: "k"}}, 4, []string{"key      k", "held by  nobody", "", foot}},
 		{down, 3, []string{"key        orders/42", "and 6 more lines", "disconnected since 04:05:06; this may be outdated"}},
 		{trouble, 3, []string{"key        orders/42", "and 6 more lines", "this may be outdated: no way�"}},
+		{sight{info: shared(4)}, 14, []string{
+			"key        k", "permits    3 of 4", "held by    web1", "token      7", "held by    web2", "token      8", "data       data",
+			"held by    web3", "token      9", "waiting 1  web4, since -", "waiting 2  web5, since -, as a reader",
+			"waiting 3  web6, since -, as a permit of 3", "", foot,
+		}},
 	} {
 		if got := layOut(c.sight, c.height); !slices.Equal(got, c.want) {
 			t.Errorf("%d rows show\n%s\nwant\n%s", c.height, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
@@ -67,6 +72,30 @@ func TestFit(t *testing.T) {
 	} {
 		if got := fit(c.text, c.width); got != c.want {
 			t.Errorf("fit(%q, %d) is %q, want %q", c.text, c.width, got, c.want)
+		}
+	}
+}
+
+// TestWaitingFor checks that the message has only known facts, and no place in the queue that
+// may be another client's.
+func TestWaitingFor(t *testing.T) {
+	queue := []holdfast.Waiter{{Owner: "a"}, {Owner: "me"}, {Owner: "twice"}, {Owner: "twice"}, {}}
+	for _, test := range []struct {
+		info  holdfast.Info
+		owner string
+		want  string
+	}{
+		{holdfast.Info{Key: "k"}, "me", "waiting for k"},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x\x1b"}}, "me", `waiting for k, held by "x\x1b"`},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x", Token: 7, Since: pageTime}}, "me", "waiting for k, held by x (token 7) since " + moment(pageTime)},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x"}, Queue: queue}, "me", "waiting for k, place 2 of 5, held by x"},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x"}, Queue: queue}, "twice", "waiting for k, held by x"},
+		{holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "x"}, Queue: queue}, "", "waiting for k, held by x"},
+		{holdfast.Info{Key: "k", Queue: queue}, "a", "waiting for k, place 1 of 5"},
+		{shared(0), "web4", "waiting for k, place 1 of 3, held by web1 and 2 more (reader)"},
+	} {
+		if got := waitingFor(test.info, test.owner); got != test.want {
+			t.Errorf("waitingFor(%+v, %q) is %q, want %q", test.info, test.owner, got, test.want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type finding struct{ ID, Status, Found, Cure string }
 // examined runs doctor with settings, and returns its findings. On a machine that stands still they prove nothing.
 func examined(t *testing.T, settings []string, args ...string) (all []finding) {
 	t.Helper()
-	p := launch(t, settings, nil, append([]string{"doctor", "--lease", calm, "-o", "json"}, args...)...)
+	p := launch(t, settings, append([]string{"doctor", "--lease", calm, "-o", "json"}, args...)...)
 	p.wait()
 	status := 0
 	for text := range strings.Lines(read(p.stdout)) {
@@ -165,7 +165,7 @@ func altered(t *testing.T, change func(x *exchange)) []string {
 	type asked struct{}
 	p := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			body, _ := io.ReadAll(r.In.Body) // what is cut off fails at the server
+			body, _ := io.ReadAll(r.In.Body) // a request that was cut off fails at the server
 			r.Out = r.Out.WithContext(context.WithValue(r.Out.Context(), asked{}, body))
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
 			r.SetURL(upstream)

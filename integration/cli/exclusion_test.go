@@ -3,31 +3,23 @@ package cli_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// stampPair is two processes in one group that ignore signals and stamp a file each millisecond.
-func stampPair() {
-	again := exec.Command("/proc/self/exe")
-	again.Env = append(os.Environ(), childVariable+"=stamps")
-	if err := again.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	stamp()
-}
+// twoStamps is a command of two processes in one group that ignore signals and stamp a file each millisecond.
+const twoStamps = "stamp & exec stamp"
 
+// stamp is the program of the two.
 func stamp() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	for {
@@ -74,8 +66,8 @@ func (p *tool) stamped() stamped {
 	return s
 }
 
-// TestRunNeverTwo tests the purpose of run: the second's command never begins before all processes of the first's are dead. After a break,
-// only tokens exclude.
+// TestRunNeverTwo tests the purpose of run: the second command begins only after all processes of the first are dead, in each kind of
+// trouble. After a break, only tokens exclude.
 func TestRunNeverTwo(t *testing.T) {
 	const lease = 15 * time.Second
 	each(t, func(t *testing.T, e *engine) {
@@ -88,7 +80,7 @@ func TestRunNeverTwo(t *testing.T) {
 			"stopped": {func(_ *engine, p *tool, _ string) { p.signal(syscall.SIGSTOP) }, " lost: ", drift(lease)},
 			"killed":  {func(_ *engine, p *tool, _ string) { p.signal(syscall.SIGKILL) }, "", lease / 3},
 			"broken": {
-				func(e *engine, p *tool, key string) { e.run(p.t, "break", key, "--yes").exits(0) },
+				func(e *engine, p *tool, key string) { launch(p.t, e.direct, "break", key, "--yes").exits(0) },
 				"broken by somebody else: SIGKILL to the command", 0,
 			},
 		} {
@@ -96,12 +88,11 @@ func TestRunNeverTwo(t *testing.T) {
 				begin(t)
 				e := e.open(t) // with a proxy of its own
 				key := newKey(t)
-				setting, command := testChild(t, "pair of stamps")
-				args := []string{"run", "-v", "-k", key, "--grace", "6s", "--", command} // nearly the longest grace
-				first := launch(t, append(e.env, setting, "HOLDFAST_LEASE="+lease.String()), nil, args...)
+				args := []string{"run", "-v", "-k", key, "--grace", "6s", "--", "sh", "-c", twoStamps} // nearly the longest grace
+				first := launch(t, append(e.env, "HOLDFAST_LEASE="+lease.String()), args...)
 				await(t, func() bool { return len(first.stamped().processes) == 2 || first.hasEnded() }, "the first command does not run")
-				second := launch(t, append(e.direct, setting, "HOLDFAST_LEASE="+calm), nil, args...)
-				second.asks()
+				second := launch(t, e.direct, args...)
+				second.writes("stderr", "the lock is asked for")
 				waits(t, e, key)
 				early := first.hasEnded() || len(second.stamped().processes) != 0
 				if !early {
@@ -132,8 +123,11 @@ func TestRunNeverTwo(t *testing.T) {
 				if early {
 					verdict.Fatalf(t, "the first has lost its lock too early; stderr %q", read(first.stderr))
 				}
-				if name != "killed" {
-					first.exits(statusLost, trouble.says)
+				if name == "killed" {
+					return
+				}
+				if first.exits(statusLost); !strings.Contains(read(first.stderr), trouble.says) {
+					t.Errorf("the first says %q, want %q", read(first.stderr), trouble.says)
 				}
 			})
 		}
@@ -145,9 +139,13 @@ func (p *tool) guardOf(before ...int) (guard int) {
 	p.t.Helper()
 	name := "holdfast guard\x00of\x00" + p.cmd.Args[slices.Index(p.cmd.Args, "-k")+1] + "\x00"
 	await(p.t, func() bool {
-		for _, pid := range childrenOf(p.cmd.Process.Pid) {
-			if alive(pid) && !slices.Contains(before, pid) && read(fmt.Sprintf("/proc/%d/cmdline", pid)) == name {
-				guard = pid
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.cmd.Process.Pid))
+		for _, thread := range threads {
+			for child := range strings.FieldsSeq(read(thread)) {
+				pid, _ := strconv.Atoi(child)
+				if alive(pid) && !slices.Contains(before, pid) && read(fmt.Sprintf("/proc/%d/cmdline", pid)) == name {
+					guard = pid
+				}
 			}
 		}
 		return guard != 0 || p.hasEnded()
@@ -156,46 +154,6 @@ func (p *tool) guardOf(before ...int) (guard int) {
 		verdict.Fatalf(p.t, "it has ended when its command was to get a guard; stderr %q", read(p.stderr))
 	}
 	return guard
-}
-
-// TestRunGuard tests the guard: it has none of the tool's settings and files, survives the signals that end
-// other processes, and ends with the tool.
-func TestRunGuard(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
-		p.pid("pid")
-		guard := p.guardOf()
-		// It is ready when it sleeps in poll: before that, signals end it.
-		await(t, func() bool {
-			return state(guard) == "S" && read(fmt.Sprintf("/proc/%d/environ", guard)) == "GOMAXPROCS=1\x00"
-		},
-			"the guard has other settings than its own")
-		await(t, func() bool { return read(fmt.Sprintf("/proc/%d/comm", guard)) == "hf-guard\n" }, "ps shows the guard by another name")
-		for _, fd := range []string{"1", "2"} {
-			if to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", guard, fd)); to != os.DevNull {
-				t.Errorf("descriptor %s of the guard is %s", fd, to)
-			}
-		}
-		await(t, func() bool { return ignores(guard, syscall.SIGTERM) }, "the guard does not ignore SIGTERM")
-		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-			_ = syscall.Kill(guard, s)
-		}
-		p.goes()
-		p.exits(5)
-		dies(t, "the guard", guard)
-	})
-}
-
-// ignores reports whether a process ignores a signal.
-func ignores(pid int, s syscall.Signal) bool {
-	for line := range strings.Lines(read(fmt.Sprintf("/proc/%d/status", pid))) {
-		var mask uint64
-		if rest, ok := strings.CutPrefix(line, "SigIgn:"); ok {
-			_, _ = fmt.Sscanf(rest, "%x", &mask)
-			return mask&(1<<(s-1)) != 0
-		}
-	}
-	return false
 }
 
 // TestRunGuardReplaced tests hazard C4: the tool replaces a guard that was killed or stopped. If the tool is
@@ -211,8 +169,7 @@ func TestRunGuardReplaced(t *testing.T) {
 				t.Run(fmt.Sprintf("%v, and the tool %s", by, name), func(t *testing.T) {
 					begin(t)
 					key := newKey(t)
-					setting, command := testChild(t, "pair of stamps")
-					p := launch(t, slices.Concat(e.env, []string{setting}), nil, "run", "-k", key, "--lease", lease.String(), "--grace", "2s", "--", command)
+					p := launch(t, e.env, "run", "-k", key, "--lease", lease.String(), "--grace", "2s", "--", "sh", "-c", twoStamps)
 					await(t, func() bool { return len(p.stamped().processes) == 2 || p.hasEnded() }, "the command does not run")
 					var guards []int
 					for range 2 {
@@ -238,47 +195,5 @@ func TestRunGuardReplaced(t *testing.T) {
 				})
 			}
 		}
-	})
-}
-
-// TestRunGuardless tests hazard C4 where the guard cannot be replaced: the tool ends the command.
-func TestRunGuardless(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		for name, prevent := range map[string]func(p *tool){
-			"none can be started": func(p *tool) {
-				none := unix.Rlimit{Cur: 3, Max: 3} // descriptors
-				must(t, unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &none, nil))
-				_ = syscall.Kill(p.guardOf(), syscall.SIGKILL)
-			},
-			"each is killed": func(p *tool) {
-				for killed := []int(nil); len(killed) < 5; {
-					guard := p.guardOf(killed...)
-					killed = append(killed, guard)
-					_ = syscall.Kill(guard, syscall.SIGKILL)
-				}
-			},
-		} {
-			t.Run(name, func(t *testing.T) {
-				p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", heedTerm)
-				p.pid("pid")
-				prevent(p)
-				p.exits(69)
-				p.writes("stderr", "no other can take its place")
-				p.gets("TERM\n")
-			})
-		}
-	})
-}
-
-// TestRunGuardAndToolKilled tests hazard C4 where both are killed: the kernel ends the command itself.
-func TestRunGuardAndToolKilled(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
-		pid, guard := p.pid("pid"), p.guardOf()
-		p.signal(syscall.SIGSTOP) // so that the tool starts no other
-		_ = syscall.Kill(guard, syscall.SIGKILL)
-		p.signal(syscall.SIGKILL)
-		p.wait()
-		dies(t, "the command", pid)
 	})
 }

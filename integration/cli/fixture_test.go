@@ -3,7 +3,6 @@ package cli_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -65,10 +64,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if child := children[os.Getenv(childVariable)]; child != nil {
-		child()
-		os.Exit(0)
-	}
+	testscript.Main(suite{m}, map[string]func(){"note-signals": noteSignals, "stamp": stamp, "adopt": adopt})
+}
+
+// suite runs the tests with what they share.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int {
 	signaltest.Default()
 	// The tests mostly wait, so they run at the same time.
 	flag.Parse()
@@ -78,18 +80,18 @@ func TestMain(m *testing.M) {
 	var err error
 	if buildDir, err = os.MkdirTemp("", "holdfast-cli-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
-	os.Exit(verdict.Main(func() int {
-		code := dynamoserver.Main(m)
-		for _, s := range started {
-			if s != nil {
-				s.Close()
+	defer os.RemoveAll(buildDir)
+	return verdict.Main(func() int {
+		code := dynamoserver.Main(s.M)
+		for _, server := range started {
+			if server != nil {
+				server.Close()
 			}
 		}
-		_ = os.RemoveAll(buildDir)
 		return code
-	}))
+	})
 }
 
 // zookeeperServer is the server that most tests share.
@@ -129,7 +131,7 @@ func (e *engine) acquire(t *testing.T, key, owner string, opts ...holdfast.Optio
 	return lock
 }
 
-// next acquires and releases a lock that somebody releases, and fails the test if a process is alive when the lock is granted.
+// next acquires a lock that will be released, releases it, and fails the test if a process is alive when the lock is granted.
 func (e *engine) next(t *testing.T, key string, pids ...int) {
 	t.Helper()
 	lock := e.acquire(t, key, "next")
@@ -166,14 +168,6 @@ func together(t *testing.T, dead, stall time.Duration, format string, args ...an
 func release(t *testing.T, lock *holdfast.Lock) {
 	t.Helper()
 	must(t, lock.Release(limited(t)))
-}
-
-// inspect returns who holds a key.
-func (e *engine) inspect(t *testing.T, key string) holdfast.Info {
-	t.Helper()
-	info, err := e.dial(t, "observer").Inspect(limited(t), key)
-	must(t, err)
-	return info
 }
 
 // isHeld fails the test unless others cannot acquire a key.
@@ -341,41 +335,6 @@ func closes(t *testing.T, what string, c <-chan struct{}) {
 	case <-time.After(patience):
 		verdict.Fatalf(t, "never: %s", what)
 	}
-}
-
-// decode decodes a JSON document that the tool printed.
-func decode(t *testing.T, text string, v any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), v); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-}
-
-// A folder has the files of a command, which finds it in DIR.
-type folder struct {
-	t     *testing.T
-	dir   string
-	ended func() bool // whether its processes have ended
-}
-
-func (f folder) file(name string) string { return filepath.Join(f.dir, name) }
-
-// writes waits until a file has a text in it, or until no process can write it any more.
-func (f folder) writes(name, text string) {
-	f.t.Helper()
-	has := func() bool { return strings.Contains(read(f.file(name)), text) }
-	if !becomes(func() bool { return has() || f.ended() }) || !has() {
-		verdict.Fatalf(f.t, "never: %q in the file %q, which has %q", text, name, read(f.file(name)))
-	}
-}
-
-// pid waits for a process id in a file.
-func (f folder) pid(name string) int {
-	f.t.Helper()
-	f.writes(name, "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(read(f.file(name))))
-	must(f.t, err)
-	return pid
 }
 
 var keys atomic.Int64

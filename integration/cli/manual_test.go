@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -37,7 +38,7 @@ func manual(t *testing.T) []string {
 			collect(block[1])
 		}
 	}
-	_, examples, _ := strings.Cut(launch(t, nil, nil, "run", "--help").output(), "\nExamples:\n")
+	_, examples, _ := strings.Cut(read(launch(t, nil, "run", "--help").exits(0).stdout), "\nExamples:\n")
 	examples, _, _ = strings.Cut(examples, "\n\n")
 	collect(examples)
 	return lines
@@ -68,11 +69,11 @@ func TestManual(t *testing.T) {
 			words := strings.Fields(line)
 			switch words[1] {
 			case "break": // it needs a holder of the key and its token
-				holder := launch(t, settings, nil, "run", "-k", words[2], "--", "sh", "-c", `echo $HOLDFAST_TOKEN >"$DIR/token"; exec sleep 1000`)
+				holder := launch(t, settings, "run", "-k", words[2], "--", "sh", "-c", `echo $HOLDFAST_TOKEN >"$DIR/token"; exec sleep 1000`)
 				holder.writes("token", "\n")
 				command := regexp.MustCompile(`--token \d+`).ReplaceAllString(line, "--token "+strings.TrimSpace(read(holder.file("token"))))
 				if !slices.Contains(words, "--yes") {
-					command += " --yes" // TestTerminalBreak tests the question
+					command += " --yes" // terminal_break.txtar tests the question
 				}
 				if out, err := shell(command); err != nil {
 					t.Errorf("%s: %v: %s", line, err, out)
@@ -80,18 +81,18 @@ func TestManual(t *testing.T) {
 				holder.exits(79)
 			case "observe":
 				if strings.Contains(line, "|") || strings.Contains(line, "--exec") {
-					continue // TestObserve and TestObserveExec do that
+					continue // observe.txtar does that
 				}
 				fallthrough
 			case "watch":
-				p := launch(t, settings, nil, words[1:]...)
+				p := launch(t, settings, words[1:]...)
 				p.writes("stdout", "\n")
 				p.signal(syscall.SIGINT)
 				p.exits(130)
 			case "ask":
-				continue // TestAsk does that
+				continue // ask.txtar does that
 			case "elect":
-				p := launch(t, append(settings, "PATH="+dir+":"+os.Getenv("PATH")), nil, append(words[1:3], "--", "sleep", "1000")...)
+				p := launch(t, append(settings, "PATH="+dir+":"+os.Getenv("PATH")), append(words[1:3], "--", "sleep", "1000")...)
 				p.writes("stderr", "holdfast: leading ")
 				p.signal(syscall.SIGTERM)
 				p.exits(143)
@@ -130,7 +131,7 @@ func deployed(t *testing.T) [][]string {
 		}
 		for _, container := range regexp.MustCompile(`command: \[(.*)\]\n +args: \[(.*)\]`).FindAllStringSubmatch(block[1], -1) {
 			var line []string
-			decode(t, "["+container[1]+", "+container[2]+"]", &line)
+			must(t, json.Unmarshal([]byte("["+container[1]+", "+container[2]+"]"), &line))
 			lines = append(lines, line)
 		}
 	}
@@ -174,6 +175,6 @@ func TestDeploying(t *testing.T) {
 			continue
 		}
 		args := append(slices.Clone(line[1:at+1]), "sh", "-c", `[ -n "$HOLDFAST_TOKEN" ]`)
-		e.run(t, args...).exits(0)
+		launch(t, e.direct, args...).exits(0)
 	}
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"crypto/tls"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -70,6 +71,23 @@ func (s *script) play(file string) {
 	})
 }
 
+// Commands that scripts run under a lock.
+const (
+	// untilGo exits with 5 once there is a file go.
+	untilGo = `echo $$ >"$DIR/pid"; until [ -e "$DIR/go" ]; do sleep 0.02; done; exit 5`
+
+	// ignoreTerm ignores SIGTERM.
+	ignoreTerm = `trap "" TERM; echo $$ >"$DIR/pid"; exec sleep 1000`
+
+	// heedTerm records SIGTERM and then exits cleanly.
+	heedTerm = `trap 'echo TERM >"$DIR/signals"; exit 0' TERM; echo $$ >"$DIR/pid"; sleep 1000 & wait`
+
+	// leadOnce notes its term in terms and its process in pid-N, waits for go-N in its N-th term, and exits with the status in
+	// that file.
+	leadOnce = `echo "$HOLDFAST_TOKEN" >>"$DIR/terms"; n=$(wc -l <"$DIR/terms"); echo $$ >"$DIR/pid-$n"
+	until [ -s "$DIR/go-$n" ]; do sleep 0.02; done; exit $(cat "$DIR/go-$n")`
+)
+
 // settings are those of the engine through the proxy, its address past the proxy, commands for the tool to run, and the servers that
 // a script mentions.
 func (s *script) settings(text string) []string {
@@ -135,7 +153,7 @@ func options(args []string) (opts []holdfast.Option) {
 		name, value, _ := strings.Cut(arg, "=")
 		n, _ := strconv.Atoi(value)
 		opts = append(opts, map[string]holdfast.Option{
-			"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(max(n, 1)), "data": holdfast.WithData([]byte(value)),
+			"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(max(n, 1)), "data": holdfast.WithData([]byte(unescape(value))),
 		}[name])
 	}
 	return opts
@@ -156,12 +174,16 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 	// unread STATUS PROGRAM ARGS... runs a program with an output that has no reader. The program must end quietly.
 	"unread": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 		p := s.prepare(ts, s.TempDir(), args[1:])
-		w := unread(s.T)
+		r, w, err := os.Pipe()
+		ts.Check(err)
+		_ = r.Close()
 		p.cmd.Stdout = w
 		p.launch()
 		_ = w.Close()
 		status, _ := strconv.Atoi(args[0])
-		p.exits(status, "")
+		if says := read(p.exits(status).stderr); says != "" {
+			ts.Fatalf("stderr is %q", says)
+		}
 	},
 	// start NAME PROGRAM ARGS... starts a program. Its output goes to NAME/stdout and NAME/stderr; NAME is its DIR.
 	"start": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
@@ -186,17 +208,31 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 		p, file := s.at(ts, args[0])
 		p.writes(file, append(args, "\n")[1])
 	},
-	// dies NAME/FILE... waits for the ends of the processes with the numbers in files.
+	// until SHELL waits until a shell command succeeds.
+	"until": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
+		await(s.T, func() bool { return ts.Exec("sh", "-c", args[0]) == nil }, "never: %s", args[0])
+	},
+	// dies PROCESS... waits for the ends of processes, given by NAME/FILE with the number, or by the number.
 	"dies": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
-		for _, arg := range args {
-			p, file := s.at(ts, arg)
-			dies(s.T, arg, p.pid(file))
+		for i, pid := range s.pids(ts, args) {
+			dies(s.T, args[i], pid)
 		}
 	},
-	// kills NAME/FILE SIGNAL sends a signal to the process with the number in a file.
+	// kills PROCESS SIGNAL sends a signal to a process.
 	"kills": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
-		p, file := s.at(ts, args[0])
-		ts.Check(syscall.Kill(p.pid(file), unix.SignalNum("SIG"+args[1])))
+		ts.Check(syscall.Kill(s.pids(ts, args[:1])[0], unix.SignalNum("SIG"+args[1])))
+	},
+	// state PROCESS LETTERS waits until the kernel's letter for what a process does is one of these.
+	"state": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
+		pid := s.pids(ts, args[:1])[0]
+		reached := func() bool { now := state(pid); return now != "" && strings.Contains(args[1], now) }
+		await(s.T, reached, "%s is never in the state %s", args[0], args[1])
+	},
+	// guard NAME waits for the guard of a program's command, other than the last one, and sets GUARD to its process number.
+	"guard": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
+		p, _ := s.at(ts, args[0])
+		last, _ := strconv.Atoi(ts.Getenv("GUARD"))
+		ts.Setenv("GUARD", strconv.Itoa(p.guardOf(last)))
 	},
 	// next KEY NAME/FILE... acquires and releases a key. The processes with the numbers in files must be dead by then.
 	"next": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
@@ -254,12 +290,13 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 	"read": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
 	},
-	// evil KEY acquires a lock with an owner name and data that could harm a terminal.
+	// evil KEY acquires a lock with an owner name and data that could harm a terminal. "release evil" releases it.
 	"evil": func(s *script, _ *testscript.TestScript, _ bool, args []string) {
 		const evil = "\x1b[2J\x1b]0;title\a\r\n\tforged  line\u202e\u009b31m" // an owner name is UTF-8 without NUL
-		s.acquire(s.T, args[0], evil, holdfast.WithData([]byte(evil+"\xff\x00")))
+		s.locks["evil"] = s.acquire(s.T, args[0], evil, holdfast.WithData([]byte(evil+"\xff\x00")))
 	},
-	// znode PATH WHO:PERMISSIONS... creates a znode and its parents, or changes its permissions, for WHO: world, or owner with a password.
+	// znode PATH IDENTITY:PERMISSIONS... creates a znode and its parents, or changes its permissions. The identity is world, or owner,
+	// which has a password.
 	"znode": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 		makeNode(ts, s.T, unescape(args[0]), args[1:])
 	},
@@ -267,6 +304,24 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 	"item": func(s *script, _ *testscript.TestScript, _ bool, args []string) { putItem(s.T, s.direct, item(args)) },
 	// age KEY makes the holder on DynamoDB look silent for longer than its lease.
 	"age": func(s *script, ts *testscript.TestScript, _ bool, args []string) { age(s.T, s.direct, args[0]) },
+	// terminal opens a terminal, which is the program tty.
+	"terminal": func(s *script, ts *testscript.TestScript, _ bool, _ []string) { s.openTerminal(ts) },
+	// tmux ARGS... runs a command of tmux.
+	"tmux": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
+		ts.Check(ts.Exec("tmux", append([]string{"-S", "socket"}, args...)...))
+	},
+	// type LINE types a line, and press KEY... presses keys, such as C-c.
+	"type": func(s *script, _ *testscript.TestScript, _ bool, args []string) { s.enter(args[0]) },
+	"press": func(s *script, _ *testscript.TestScript, _ bool, args []string) {
+		s.tmux(append([]string{"send-keys"}, args...)...)
+	},
+	// shows PATTERN waits until the screen matches a pattern, in which "." is any character, and ^ and $ are the ends of a row.
+	"shows": func(s *script, _ *testscript.TestScript, _ bool, args []string) { s.shows(args[0]) },
+	// prompts waits until the shell has the terminal again, and clear clears the screen, so that its next text is new.
+	"prompts": func(s *script, _ *testscript.TestScript, _ bool, _ []string) { s.prompts() },
+	"clear":   func(s *script, _ *testscript.TestScript, _ bool, _ []string) { s.clear() },
+	// cooked checks that the terminal's modes are those of a shell.
+	"cooked": func(s *script, ts *testscript.TestScript, _ bool, _ []string) { s.cooked(ts) },
 	// harmless FILE... checks that texts have no control characters.
 	"harmless": func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 		for _, file := range args {
@@ -277,11 +332,29 @@ var scriptCommands = map[string]func(s *script, ts *testscript.TestScript, neg b
 	},
 }
 
-// pids are the process numbers in files.
-func (s *script) pids(ts *testscript.TestScript, paths []string) (all []int) {
-	for _, path := range paths {
-		p, file := s.at(ts, path)
-		all = append(all, p.pid(file))
+// pids reads process numbers, or waits for those in files.
+func (s *script) pids(ts *testscript.TestScript, args []string) (all []int) {
+	for _, arg := range args {
+		pid, err := strconv.Atoi(arg)
+		if err != nil {
+			p, file := s.at(ts, arg)
+			pid = p.pid(file)
+		}
+		all = append(all, pid)
 	}
 	return all
+}
+
+// waits waits until a client waits for a key, if the engine shows waiters, and otherwise for a while.
+func waits(t *testing.T, e *engine, key string) {
+	t.Helper()
+	if e.name != "zookeeper" {
+		time.Sleep(4 * poll)
+		return
+	}
+	observer := e.dial(t, "")
+	await(t, func() bool {
+		info, err := observer.Inspect(limited(t), key)
+		return err == nil && len(info.Queue) > 0
+	}, "no request waits for the key")
 }

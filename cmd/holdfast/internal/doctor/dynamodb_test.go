@@ -7,9 +7,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
+
+// is fails the test unless a finding has a status, and texts in what was found and in the
+// cure. Only an ok finding has no cure.
+func is(t *testing.T, f Finding, status Status, found, cure string) {
+	t.Helper()
+	if f.Status != status || !strings.Contains(f.Found, found) || !strings.Contains(f.Cure, cure) || (f.Cure == "") != (status == OK) {
+		t.Errorf("found %+v, want %s with %q and the cure %q", f, status, found, cure)
+	}
+}
 
 // TestJudgeTTL tests the comparison of Time to Live with the setting.
 func TestJudgeTTL(t *testing.T) {
@@ -38,15 +46,6 @@ func TestJudgeClock(t *testing.T) {
 		}
 		is(t, judgeClock(ahead), status, want, map[bool]string{true: "NTP"}[status == Problem])
 	}
-}
-
-// TestStuck tests what is said of a holder that seems to be dead, and of a lock that never expires.
-func TestStuck(t *testing.T) {
-	x := &table{DynamoDB: DynamoDB{Options: dynamolock.Options{Table: "locks"}}}
-	info := holdfast.Info{Key: "k", Held: true, Holder: holdfast.Holder{Owner: "gone", Token: 7}}
-	is(t, x.stuck(info), Warning, `"k" is held by "gone" since an unknown time, and never expires`, "break k --table locks --token 7")
-	info.Lease, info.LastHeard = 20*time.Second, time.Unix(0, 0)
-	is(t, x.stuck(info), Warning, "seems dead: it was last heard of at 1970-01-01T00:00:00Z by its own clock, and its lease is 20s", "--token 7 --now")
 }
 
 // TestProbeKey checks that a probe's key is unique, of the table's types, and below the
