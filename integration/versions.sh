@@ -148,7 +148,7 @@ conformance() { on "$1" gotest -run 'TestConformance/zookeeper/curator$|TestZooK
 configurations() { on "$newest" env HOLDFAST_CONFIGURATIONS=all go test -race -count=1 -timeout 30m -run TestConfigurations ./integration; }
 
 # What doctor finds of permissions and queues depends on the version.
-doctor() { on "$newest" gotest -run 'TestDoctor(OpenACL|Permissions|Queues|Counter)$' ./integration/cli; }
+doctor() { on "$newest" gotest -run 'TestDoctorCounter$|TestScripts$/^doctor' ./integration/cli; }
 
 peers() { with_peers gotest -run 'TestInterop' ./integration; }
 
