@@ -354,11 +354,11 @@ func (c *contender) withdraw(ctx context.Context, ahead []entry, blocked bool) e
 	}
 	c.seen, c.overtaken = nil, !blocked
 	c.own.stop()
-	if _, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
-		c.letGo()
+	_, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path())
+	c.forget()
+	if err != nil {
 		return err
 	}
-	c.forget()
 	return refused
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that the node was gone
-// at the first try. If the server refuses the deletion, remove returns the refusal, and the background tries again. again is as for
+// at the first try. If remove returns an error, such as a refusal of the server, the background tries again. again is as for
 // [zkconn.Link.Retry].
 func (e *engine) remove(
 	ctx context.Context, again func(context.Context, error, <-chan struct{}) error, sess *zkconn.Session, path string,
@@ -33,13 +33,14 @@ func (e *engine) remove(
 		}
 		return err
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		e.tidy(slashpath.Dir(path))
-	case ctx.Err() == nil:
-		e.host.Logger().Error("cannot delete own node", "path", path, "error", err)
-		e.orphans.add(sess, slashpath.Dir(path), slashpath.Base(path))
+		return missing, nil
 	}
+	if ctx.Err() == nil {
+		e.host.Logger().Error("cannot delete own node", "path", path, "error", err)
+	}
+	e.orphans.add(sess, slashpath.Dir(path), slashpath.Base(path))
 	return missing, err
 }
 
