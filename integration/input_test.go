@@ -71,7 +71,7 @@ func TestDenied(t *testing.T) {
 	start(t)
 	logs := &logtest.Recorder{}
 	addr, opts := server(t).Addr(), &zklock.Options{
-		SessionTimeout: 8 * time.Second, // it tries again after a quarter of that
+		SessionTimeout: 8 * time.Second, // it tries again after that
 		Root:           "/" + newKey(t), Logger: logs.Logger(), PersistentParents: true,
 		ParentACL: zk.WorldACL(zk.PermAll &^ zk.PermDelete),
 	}

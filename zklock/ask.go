@@ -106,8 +106,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	sent := false
 	err := e.change(ctx, info, func(ctx context.Context, sess *zkconn.Session, path string, _ zkconn.Znode) error {
-		again := sent
-		err := e.link.Delete(ctx, sess, path, again)
+		err := e.link.Delete(ctx, sess, path)
 		sent = sent || zkconn.UnknownOutcome(err)
 		return err
 	})

@@ -2,13 +2,10 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // A server can diverge from its ensemble (ZOOKEEPER-5010): it shows an ephemeral znode that all others have deleted. A server can
@@ -22,83 +19,46 @@ type doubts struct {
 	mu     strict.Mutex[strict.Doubts]
 	paths  map[string]struct{}
 	asking bool
-	aged   time.Time // when the age of a znode led to a question last
-	left   time.Time // when the client left a server
 }
 
-// askIfOld asks about a znode that was created long ago: a try does not wait for two session timeouts. It asks once per session
-// timeout at most, so clocks that disagree cost little.
+// askIfOld asks about a znode that was created long ago: a try does not wait for two session timeouts.
 func (s *doubts) askIfOld(path string, created time.Time) {
-	t := s.engine.link.Times()
-	s.mu.Lock()
-	due := time.Since(created) >= t.Doubt && time.Since(s.aged) >= t.Session
-	if due {
-		s.aged = time.Now()
-	}
-	s.mu.Unlock()
-	if due {
+	if time.Since(created) >= s.engine.link.Times().Doubt {
 		s.ask(path)
 	}
 }
 
-// ask finds out in the background, one znode after the other, whether the server shows what the leader has.
+// ask finds out in the background whether the server shows what the leader has.
 func (s *doubts) ask(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths[path] = struct{}{}
-	if s.asking {
-		return
+	if !s.asking {
+		s.asking = s.engine.tasks.Go(s.run)
 	}
-	s.asking = s.engine.tasks.Go(func(ctx context.Context) {
-		for {
-			var path string
-			s.mu.Lock()
-			for path = range s.paths {
+}
+
+// run asks about one znode after the other, and leaves a server that hides a change. It does so once per session timeout, so that
+// clocks that disagree cost little, and because the next connection may lead to the same server.
+func (s *doubts) run(ctx context.Context) {
+	link := s.engine.link
+	for {
+		s.mu.Lock()
+		paths := s.paths
+		s.paths = make(map[string]struct{})
+		s.asking = len(paths) > 0
+		s.mu.Unlock()
+		if len(paths) == 0 {
+			return
+		}
+		for path := range paths {
+			w := link.Wire()
+			if hidden, _ := link.Hides(ctx, path); hidden {
+				s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)
+				_ = w.Close() // on the next connection the client reads all watched znodes again, and waiters ask again
 				break
 			}
-			delete(s.paths, path)
-			s.asking = path != ""
-			s.mu.Unlock()
-			if path == "" {
-				return
-			}
-			s.compare(ctx, path)
 		}
-	})
-}
-
-// compare asks about one znode. When the reply to a transaction comes, the server has carried out all that the leader had before, and
-// has reported it to the watches of this client.
-func (s *doubts) compare(ctx context.Context, path string) {
-	l := s.engine.link
-	err := l.Retry(ctx, nil, func(*zkconn.Session) error {
-		w := l.Wire()
-		err := l.Check(ctx, path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		if _, err := l.Stat(ctx, path); err == nil || l.Watches(path) {
-			s.leave(w, path)
-		}
-		return nil
-	})
-	if err != nil && ctx.Err() == nil {
-		s.engine.host.Logger().Debug("cannot ask the leader about a znode", "path", path, "error", err)
-	}
-}
-
-// leave leaves a server that shows an old znode, or has not reported a change: once per session timeout, because the next connection
-// may lead to the same server. On the next connection the client reads all watched znodes again.
-func (s *doubts) leave(w *zkconn.Wire, path string) {
-	s.mu.Lock()
-	due := s.engine.link.Wire() == w && time.Since(s.left) >= s.engine.link.Times().Session
-	if due {
-		s.left = time.Now()
-		clear(s.paths) // their waiters ask again
-	}
-	s.mu.Unlock()
-	if due {
-		s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)
-		_ = w.Close()
+		backoff.Sleep(ctx, link.Times().Session, nil)
 	}
 }

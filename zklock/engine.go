@@ -20,26 +20,25 @@ type engine struct {
 	link      *zkconn.Link
 	heartbeat *heartbeat
 	doubts    *doubts
-	late      *lateCreations
+	orphans   *orphans
 	tasks     *task.Group // in the background of calls
 
 	mostCounted int       // see planFor
 	warned      sync.Once // that the counter of a lock nears its end
 
-	mu       strict.Mutex[strict.ZooKeeperEngine]
-	removing map[string]struct{} // nodes that removeLater deletes
-	made     map[string]int64    // parents without a grant that this client has created; how many children it has created in each
+	mu   strict.Mutex[strict.ZooKeeperEngine]
+	made map[string]int64 // parents without a grant that this client has created; how many children it has created in each
 }
 
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
 func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
 		host: host, opts: opts, paths: paths{chroot: chroot, root: opts.Root}, tasks: task.NewGroup(),
-		mostCounted: mostCounted, removing: make(map[string]struct{}), made: make(map[string]int64),
+		mostCounted: mostCounted, made: make(map[string]int64),
 	}
 	e.heartbeat = &heartbeat{engine: e}
 	e.doubts = &doubts{engine: e, paths: make(map[string]struct{})}
-	e.late = &lateCreations{engine: e, wake: make(chan struct{}, 1)}
+	e.orphans = &orphans{engine: e, wake: make(chan struct{}, 1)}
 	var auth []zkconn.Auth
 	for _, a := range opts.Auth {
 		auth = append(auth, zkconn.Auth(a))
@@ -57,7 +56,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		Connected:         host.SetConnected,
 		Reopened: func(sess *zkconn.Session) {
 			e.heartbeat.reopened(sess)
-			e.late.reopened()
+			e.orphans.look()
 			e.mu.Lock()
 			made := slices.Collect(maps.Keys(e.made))
 			e.mu.Unlock()
@@ -66,6 +65,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 			}
 		},
 	})
+	e.tasks.Go(e.orphans.run)
 	return e
 }
 
@@ -82,7 +82,6 @@ func (e *engine) CheckKey(key string, mode driver.Mode) error {
 // EndSession implements [driver.Ender]: ending a session deletes all its nodes in
 // one transaction. It also deletes the nodes that background tasks have not deleted yet.
 func (e *engine) EndSession(ctx context.Context) error {
-	e.heartbeat.stop()
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	e.tasks.Close(now)

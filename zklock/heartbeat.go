@@ -19,11 +19,9 @@ import (
 type heartbeat struct {
 	engine *engine
 
-	mu      strict.Mutex[strict.Heartbeat]
-	holds   []*hold // the lock that was checked longest ago is first
-	timer   interface{ Stop() bool }
-	due     time.Time // when the timer fires
-	stopped bool
+	mu    strict.Mutex[strict.Heartbeat]
+	holds []*hold // the lock that was checked longest ago is first
+	timer interface{ Stop() bool }
 }
 
 func (h *heartbeat) add(k *hold) {
@@ -33,7 +31,7 @@ func (h *heartbeat) add(k *hold) {
 	if len(h.holds) > 1 {
 		return
 	}
-	h.armLocked(k.sess, backoff.Jittered(k.sess.Times().Heartbeat))
+	h.armLocked(backoff.Jittered(k.sess.Times().Heartbeat))
 	if h.short(k.sess) {
 		h.sendLocked(k.sess, true)
 	}
@@ -45,16 +43,6 @@ func (h *heartbeat) remove(k *hold) {
 	h.holds = slices.DeleteFunc(h.holds, func(x *hold) bool { return x == k })
 }
 
-// stop ends the heartbeats for good.
-func (h *heartbeat) stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stopped = true
-	if h.timer != nil {
-		h.timer.Stop()
-	}
-}
-
 // short reports whether the lease may end before the next heartbeat but one has a reply. The lease of a session that has only waited
 // is short at a grant, because its first heartbeats prove no more than the syncs before them.
 func (h *heartbeat) short(sess *zkconn.Session) bool {
@@ -62,35 +50,29 @@ func (h *heartbeat) short(sess *zkconn.Session) bool {
 	return left > 0 && left < t.Heartbeat+t.Enough // Lease.Live would end locks, and a mutex is locked
 }
 
-// armLocked sees to it that the next heartbeat comes after a while at the latest.
-func (h *heartbeat) armLocked(sess *zkconn.Session, wait time.Duration) {
-	if h.stopped || h.engine.opts.Heartbeat < 0 {
-		return
-	}
-	due := h.engine.host.Now().Mono.Add(wait)
+// armLocked has the next heartbeat come after a while.
+func (h *heartbeat) armLocked(wait time.Duration) {
 	if h.timer != nil {
-		if !due.Before(h.due) {
-			return
-		}
 		h.timer.Stop()
 	}
-	h.due = due
-	h.timer = h.engine.host.AfterFunc(wait, func() { h.beat(sess) })
+	if h.engine.opts.Heartbeat >= 0 {
+		h.timer = h.engine.host.AfterFunc(wait, h.beat)
+	}
 }
 
 // beat runs when a heartbeat is due.
-func (h *heartbeat) beat(sess *zkconn.Session) {
-	if now := h.engine.link.Session(); now != nil {
-		sess = now
+func (h *heartbeat) beat() {
+	sess := h.engine.link.Session()
+	if sess == nil || h.engine.tasks.Open().Err() != nil {
+		return // the next session begins with one: see reopened
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timer = nil
-	wait := sess.Times().Idle
 	if len(h.holds) > 0 {
-		wait = sess.Times().Heartbeat
+		h.armLocked(sess.Times().Heartbeat)
+	} else {
+		h.armLocked(sess.Times().Idle)
 	}
-	h.armLocked(sess, wait)
 	h.sendLocked(sess, true)
 }
 
@@ -98,13 +80,13 @@ func (h *heartbeat) beat(sess *zkconn.Session) {
 func (h *heartbeat) reopened(sess *zkconn.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.armLocked(sess, backoff.Jittered(sess.Times().Heartbeat)) // clients that reconnect together get different phases
+	h.armLocked(backoff.Jittered(sess.Times().Heartbeat)) // clients that reconnect together get different phases
 	h.sendLocked(sess, len(h.holds) == 0)
 }
 
 // sendLocked makes a heartbeat in the background. Few are in flight at a time: a server that does not reply is left.
 func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
-	if h.stopped || h.engine.opts.Heartbeat < 0 {
+	if h.engine.opts.Heartbeat < 0 {
 		return
 	}
 	h.engine.tasks.Go(func(ctx context.Context) {
@@ -113,7 +95,7 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 		h.mu.Lock()
 		holding := len(h.holds) > 0
 		if holding && h.short(sess) {
-			h.armLocked(sess, sess.Times().Again)
+			h.armLocked(sess.Times().Again)
 		}
 		h.mu.Unlock()
 		if ctx.Err() == nil && holding {
@@ -129,39 +111,39 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 // may have a quorum, and enough of the session is left to get there.
 func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) error {
 	link := h.engine.link
-	w := link.Wire()
-	if w == nil {
-		return link.Unconnected(ctx)
-	}
-	limit := time.AfterFunc(sess.Times().Answer, func() {
-		h.mu.Lock()
-		holding := len(h.holds) > 0
-		h.mu.Unlock()
-		if holding {
-			_ = w.Close()
+	once := func(_ context.Context, err error, _ <-chan struct{}) error { return err }
+	return link.Retry(ctx, once, func(*zkconn.Session) error {
+		w := link.Wire()
+		limit := time.AfterFunc(sess.Times().Answer, func() {
+			h.mu.Lock()
+			holding := len(h.holds) > 0
+			h.mu.Unlock()
+			if holding {
+				_ = w.Close()
+			}
+		})
+		defer limit.Stop()
+		if sync {
+			if err := link.Sync(ctx, "/"); err != nil {
+				return err
+			}
 		}
+		for k := h.next(); k != nil; k = h.next() {
+			limit.Reset(sess.Times().Answer)
+			err := link.Check(ctx, k.path)
+			switch {
+			case errors.Is(err, zk.ErrNoNode): // it is being released, or its watch has not reported the deletion
+				h.remove(k)
+				k.finish(k.whyMissing(ctx))
+			case errors.Is(err, zk.ErrNoAuth):
+				h.remove(k)
+				k.finish(err)
+			default:
+				return err
+			}
+		}
+		return nil
 	})
-	defer limit.Stop()
-	if sync {
-		if err := link.Sync(ctx, "/"); err != nil {
-			return err
-		}
-	}
-	for k := h.next(); k != nil; k = h.next() {
-		limit.Reset(sess.Times().Answer)
-		err := link.Check(ctx, k.path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode): // it is being released, or its watch has not reported the deletion
-			h.remove(k)
-			k.finish(k.whyMissing(ctx))
-		case errors.Is(err, zk.ErrNoAuth):
-			h.remove(k)
-			k.finish(err)
-		default:
-			return err
-		}
-	}
-	return nil
 }
 
 // next returns the lock that was checked longest ago; nil if there is none.

@@ -97,8 +97,8 @@ func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.
 			return nil, info, err
 		}
 		if e.link.Watching(l.Watches[parent]) {
-			e.doubts.leave(e.link.Wire(), parent)         // it has sent no event of what the list shows
-			backoff.Sleep(ctx, e.link.Times().Again, nil) // it is not left if another was left a moment ago
+			e.doubts.ask(parent) // the server has sent no event of what the list shows
+			backoff.Sleep(ctx, e.link.Times().Again, nil)
 		}
 	}
 }

@@ -46,13 +46,12 @@ type ownNode struct {
 const watchDelay = 5 * time.Millisecond
 
 // begin begins to watch, or does so again.
-func (o *ownNode) begin() *zkconn.Watch {
+func (o *ownNode) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
 		o.watch = o.engine.link.WatchOwn(o.path, o)
 	}
-	return o.watch
 }
 
 // knownCzxid returns the czxid of the node; 0 if it is not known yet.
@@ -69,23 +68,6 @@ func (o *ownNode) doubt() bool {
 	w := o.watch
 	o.mu.Unlock()
 	return w != nil && !o.engine.link.Watching(w)
-}
-
-// settle waits until it is known whether the node is watched: by then an event has reported its deletion, or will do so before
-// anything that happens later.
-func (o *ownNode) settle(ctx context.Context) {
-	o.mu.Lock()
-	w := o.watch
-	o.mu.Unlock()
-	if w == nil {
-		w = o.begin() // it was first in line a moment ago, and is not any more
-	}
-	select {
-	case <-o.known:
-	case <-o.gone:
-	case <-w.Gone: // it cannot be read, or has just been written to
-	case <-ctx.Done():
-	}
 }
 
 // Read implements [zkconn.Owner]. The node must have been created by this session, by the request that succeeded.

@@ -37,15 +37,14 @@ type contender struct {
 	czxid   int64    // of the node; 0: to be read
 	own     *ownNode // watches the node, once the contender has found it in the queue
 
-	bound     int64         // of the node that a try is about to create; 0 for none
-	overtaken bool          // the last node of a try was void, and no node blocked it
-	seen      error         // matches driver.ErrHeld: the error of a call that a holder keeps out; nil if none does
-	reclaimed bool          // the nodes of the previous incarnation are deleted
-	listed    int64         // the Pzxid of the parent in the last list
-	followed  bool          // the last list had nodes behind this contender's
-	announced string        // the last write to the node before that made the contender list the queue again
-	hangUps   hangUps       // of creations
-	patience  time.Duration // of the next wait: see wait; 0 unless the last wait has ended by it
+	bound     int64   // of the node that a try is about to create; 0 for none
+	overtaken bool    // the last node of a try was void, and no node blocked it
+	seen      error   // matches driver.ErrHeld: the error of a call that a holder keeps out; nil if none does
+	reclaimed bool    // the nodes of the previous incarnation are deleted
+	listed    int64   // the Pzxid of the parent in the last list
+	followed  bool    // the last list had nodes behind this contender's
+	announced string  // the last write to the node before that made the contender list the queue again
+	hangUps   hangUps // of creations
 }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }
@@ -152,8 +151,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 		if c.czxid == 0 || len(blockers(c.req.Mode, line[:i])) > 0 {
 			c.own.begin()
 		} else {
-			own := c.own
-			own.timer = c.engine.host.AfterFunc(watchDelay, func() { own.begin() })
+			c.own.timer = c.engine.host.AfterFunc(watchDelay, c.own.begin)
 		}
 	}
 	return line[:i], nil
@@ -179,7 +177,7 @@ func (c *contender) join(ctx context.Context) (zkconn.Listing, error) {
 	}
 	if c.unknown {
 		i := slices.IndexFunc(l.Names, func(name string) bool { return strings.Contains(name, c.guid) })
-		if i < 0 { // the server may still carry out the creation: see late.go
+		if i < 0 { // the server may still carry out the creation: see orphans.go
 			c.letGo()
 			return l, errStartOver
 		}
@@ -204,10 +202,14 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case <-ctx.Done():
 		orphan := *c
 		c.forget()
-		c.engine.link.Abandon(creation, func(outcome zkconn.Outcome) {
-			_ = orphan.created(path, outcome)
-			orphan.letGo()
-			orphan.engine.tidy(orphan.parent)
+		c.engine.tasks.Go(func(ctx context.Context) {
+			select {
+			case outcome := <-creation.Done:
+				_ = orphan.created(path, outcome)
+				orphan.letGo()
+				orphan.engine.tidy(orphan.parent)
+			case <-ctx.Done(): // the session ends
+			}
 		})
 		return zkconn.Listing{}, driver.ContextError(ctx)
 	}
@@ -252,16 +254,15 @@ func (c *contender) standing(ctx context.Context) error {
 // vanished is called when a list does not show the contender's node, or the quorum does not have it. A program has deleted the node, or
 // its parent, or the server shows an old list.
 func (c *contender) vanished(ctx context.Context) error {
-	defer c.letGo()
-	if c.own != nil && errors.Is(c.own.whyMissing(ctx), driver.ErrReclaimed) {
-		return driver.ErrReclaimed
+	if c.own == nil {
+		c.letGo()
+		return errStartOver
 	}
-	return errStartOver
+	return c.ended(c.own.whyMissing(ctx))
 }
 
-// ownGone is called when own.gone is closed. The node may still exist: this client may not read it, or its czxid is not the expected one.
-func (c *contender) ownGone() error {
-	cause := c.own.cause
+// ended gives up a node that is gone, or that this client may not read, or whose czxid is not the expected one.
+func (c *contender) ended(cause error) error {
 	if errors.Is(cause, driver.ErrSessionExpired) { // if there is a node of this name, another session has created it
 		c.forget()
 	} else {
@@ -314,7 +315,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		select {
 		case <-c.own.known:
 		case <-c.own.gone:
-			return driver.Grant{}, c.ownGone()
+			return driver.Grant{}, c.ended(c.own.cause)
 		case <-ctx.Done():
 			return driver.Grant{}, driver.ContextError(ctx)
 		}
@@ -332,7 +333,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		}
 	}
 	if !c.own.notify(c.req.Lost, c.req.Asked) {
-		return driver.Grant{}, c.ownGone()
+		return driver.Grant{}, c.ended(c.own.cause)
 	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
@@ -353,11 +354,11 @@ func (c *contender) withdraw(ctx context.Context, ahead []entry, blocked bool) e
 	}
 	c.seen, c.overtaken = nil, !blocked
 	c.own.stop()
-	if _, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path()); err != nil {
-		c.letGo()
+	_, err := c.engine.remove(ctx, c.req.Retry, c.sess, c.path())
+	c.forget()
+	if err != nil {
 		return err
 	}
-	c.forget()
 	return refused
 }
 
@@ -369,7 +370,7 @@ func (c *contender) letGo() {
 	}
 	switch {
 	case c.unknown:
-		c.engine.late.remove(c.sess, c.parent, c.guid)
+		c.engine.orphans.add(c.sess, c.parent, c.guid)
 	case c.node != "":
 		c.engine.removeLater(c.sess, c.path())
 	}

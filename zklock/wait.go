@@ -86,6 +86,9 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	}
 	w.watches = c.engine.link.NewLookout(len(w.nodes) + 1)
 	defer w.watches.End()
+	if w.own.timer != nil && w.own.timer.Stop() { // it was first in line a moment ago, and is not any more
+		w.own.begin()
+	}
 	if w.queue {
 		w.watches.Watch(c.parent, zkconn.WatchChildren)
 	}
@@ -95,10 +98,7 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	}
 	read := w.watches.Watches[w.last].Read
 	times := w.sess.Times()
-	patience := max(c.patience, times.Doubt)
-	c.patience = 0
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	patience := times.Doubt
 	for len(w.watches.Watches) > w.until {
 		var err error
 		select {
@@ -107,15 +107,16 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 		case <-read:
 			read = nil
 			err = w.lastRead()
-		case <-timer.C:
-			w.doubt()
-			patience = min(2*patience, times.MaxDoubt)
-			timer.Reset(patience)
-			if w.chain || w.queue { // of a write whose event was lost, only a list tells
-				c.patience, err = patience, errStartOver
+		case <-time.After(patience): // nodes have been in the way for long
+			for path := range w.watches.Watches {
+				w.engine.doubts.ask(path)
 			}
+			for _, x := range w.ahead {
+				w.engine.doubts.ask(w.parent + "/" + x.name)
+			}
+			patience = min(2*patience, times.MaxDoubt)
 		case <-w.own.gone:
-			err = w.ownGone()
+			err = w.ended(w.own.cause)
 		case <-ctx.Done():
 			err = w.expired()
 		}
@@ -126,7 +127,6 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	if !w.enough {
 		return errStartOver
 	}
-	w.own.settle(ctx)
 	return nil
 }
 
@@ -167,27 +167,13 @@ func (w *wait) lastRead() error {
 	return nil
 }
 
-// doubt asks the leader about nodes that have been in the way for long.
-func (w *wait) doubt() {
-	for path := range w.watches.Watches {
-		w.engine.doubts.ask(path)
-	}
-	if w.queue {
-		for _, x := range w.ahead {
-			w.engine.doubts.ask(w.parent + "/" + x.name)
-		}
-	}
-}
-
 // expired returns the error of a wait that lasted until ctx ended. It names the holder if only one node is before the contender's.
 func (w *wait) expired() error {
-	watch := w.watches.Watches[w.last]
-	if len(w.ahead) != 1 || watch == nil {
-		return driver.Held(driver.Info{Key: w.req.Key, Held: true})
+	info := driver.Info{Key: w.req.Key, Held: true}
+	if watch := w.watches.Watches[w.last]; len(w.ahead) == 1 && watch != nil {
+		if ended, err := watch.Outcome(); ended && err == nil {
+			info, _ = infoOf(w.req.Key, w.ahead, map[string]zkconn.Znode{w.ahead[0].name: watch.Node})
+		}
 	}
-	if ended, err := watch.Outcome(); ended && err == nil {
-		info, _ := infoOf(w.req.Key, w.ahead, map[string]zkconn.Znode{w.ahead[0].name: watch.Node})
-		return driver.Held(info)
-	}
-	return driver.Held(driver.Info{Key: w.req.Key, Held: true})
+	return driver.Held(info)
 }

@@ -1,6 +1,6 @@
 /*
  * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, zklock/wait.go,
- * zklock/own.go, zklock/late.go, zklock/hold.go): N clients want one lock, a queue of znodes.
+ * zklock/own.go, zklock/orphans.go, zklock/hold.go): N clients want one lock, a queue of znodes.
  *
  * Time is in the other model, zookeeper-trust.pml. This model assumes what that one proves: the ensemble ends a session only
  * when the client's lease has lapsed.

@@ -12,7 +12,7 @@ type (
 	Lock            struct{} // holdfast
 	Observation     struct{} // holdfast
 	OwnNode         struct{} // zklock
-	LateCreations   struct{} // zklock
+	Orphans         struct{} // zklock
 	Doubts          struct{} // zklock
 	Heartbeat       struct{} // zklock
 	ZooKeeperEngine struct{} // zklock
@@ -35,7 +35,7 @@ func (Election) rank() int        { return 2 }
 func (Lock) rank() int            { return 4 }
 func (Observation) rank() int     { return 5 }
 func (OwnNode) rank() int         { return 6 }
-func (LateCreations) rank() int   { return 7 }
+func (Orphans) rank() int         { return 7 }
 func (Doubts) rank() int          { return 8 }
 func (Heartbeat) rank() int       { return 9 }
 func (ZooKeeperEngine) rank() int { return 10 }

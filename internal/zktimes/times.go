@@ -27,8 +27,6 @@ type Times struct {
 
 	// For the recipe.
 	HangUp   time.Duration // a server that hangs up on a creation sooner than this has not tried it
-	Look     time.Duration // until the first look for nodes to remove; the pause doubles
-	MaxLook  time.Duration // the longest pause between two looks
 	Late     time.Duration // how long a creation whose reply was lost may still take effect
 	Doubt    time.Duration // until the leader is asked about a blocking node; the pause doubles
 	MaxDoubt time.Duration // the longest pause between two questions
@@ -54,8 +52,6 @@ func Of(session, heartbeat, tick, margin time.Duration) *Times {
 		Longest:    session * 3 / 2, // beyond that, the window leaves too little of the lease
 
 		HangUp:   session / 4,
-		Look:     session / 4,
-		MaxLook:  session,
 		Late:     64 * session, // a follower that is stopped for syncLimit ticks is left by its leader
 		Doubt:    2 * session,
 		MaxDoubt: 16 * session,

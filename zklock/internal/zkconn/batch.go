@@ -5,7 +5,6 @@ import (
 	"errors"
 	slashpath "path"
 	"slices"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -34,9 +33,6 @@ type Write struct {
 	path    string // of a creation: without the number
 	creates bool
 	data    []byte // of the new znode
-	alone   bool   // not to be grouped
-
-	unwanted atomic.Bool // no caller waits for the outcome; the write need not be sent
 }
 
 // Outcome is the outcome of a write.
@@ -49,21 +45,15 @@ type Outcome struct {
 // Create sends a creation, if the present session is still s, and a list of the new znode's siblings right behind it: a server carries
 // out what one session sends in the order in which it was sent.
 func (l *Link) Create(s *Session, path string, data []byte) *Write {
-	w := &Write{sess: s, path: path, creates: true, data: data, alone: len(data) > MaxGrouped}
+	w := &Write{sess: s, path: path, creates: true, data: data}
 	w.Done, w.Listed = make(chan Outcome, 1), make(chan Listing, 2) // a member of a refused transaction is sent twice
 	l.tasks.Go(func(context.Context) { l.batches.do(w) })
 	return w
 }
 
-// Abandon is for a write whose caller has given up. The write need not be sent; then is called in the background, with the outcome.
-func (l *Link) Abandon(w *Write, then func(Outcome)) {
-	w.unwanted.Store(true)
-	l.tasks.Go(func(context.Context) { then(<-w.Done) })
-}
-
-// Delete deletes a znode of session s. again says that it may have done so before.
-func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) error {
-	w := &Write{sess: s, path: path, alone: again, Done: make(chan Outcome, 1)}
+// Delete deletes a znode of session s.
+func (l *Link) Delete(ctx context.Context, s *Session, path string) error {
+	w := &Write{sess: s, path: path, Done: make(chan Outcome, 1)}
 	l.tasks.Go(func(context.Context) { l.batches.do(w) })
 	select {
 	case o := <-w.Done:
@@ -94,7 +84,7 @@ func (b *batches) do(w *Write) {
 	beside := func(x *Write) bool { return w.creates && x.creates && slashpath.Dir(w.path) == slashpath.Dir(x.path) }
 	b.mu.Lock()
 	switch {
-	case w.alone, slices.ContainsFunc(b.waiting, beside):
+	case len(w.data) > MaxGrouped, slices.ContainsFunc(b.waiting, beside):
 		b.mu.Unlock()
 		b.single(w)
 		return
@@ -115,10 +105,6 @@ func (b *batches) next() (group []*Write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *Write) bool {
-		if w.unwanted.Load() {
-			w.finish(Outcome{Err: zk.ErrNoServer})
-			return true
-		}
 		takes := len(group) == 0 || len(group) < maxBatch && w.sess == group[0].sess
 		if takes {
 			group = append(group, w)

@@ -48,12 +48,6 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 	}
 }
 
-// Unconnected says why no calls can be made; nil if they can.
-func (l *Link) Unconnected(ctx context.Context) error {
-	_, err := l.ready(ctx, func(_ context.Context, err error, _ <-chan struct{}) error { return err })
-	return err
-}
-
 // retryFunc is the type of driver.Request.Retry.
 type retryFunc = func(ctx context.Context, err error, wake <-chan struct{}) error
 
@@ -79,14 +73,8 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 		case again == nil:
 			backoff.Sleep(ctx, backoff.Jittered(pause), nil)
 			pause = min(2*pause, s.Times().Redial)
-		default:
-			l.mu.Lock()
-			gate := l.gate
-			if l.isOpen {
-				gate = nil
-			}
-			l.mu.Unlock()
-			if err := again(ctx, err, gate); err != nil {
+		case l.Wire() != nil: // otherwise ready asks
+			if err := again(ctx, err, nil); err != nil {
 				return err
 			}
 		}
@@ -101,10 +89,8 @@ func call[T any](ctx context.Context, l *Link, step, path string, f func(conn *z
 		err   error
 	}
 	done := make(chan result, 1)
-	l.mu.Lock()
-	conn, isOpen := l.conn, l.isOpen
-	l.mu.Unlock()
-	if !isOpen {
+	conn := l.usableIn(nil)
+	if conn == nil {
 		var zero T
 		return zero, StepError(step, path, zk.ErrNoServer)
 	}

@@ -58,20 +58,18 @@ type Link struct {
 	mu      strict.Mutex[strict.Link]
 	wire    *Wire          // the newest connection; nil if that is lost
 	isOpen  bool           // calls can be made on wire
-	conn    *zk.Conn       // of the newest connection on which calls could be made
-	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
+	conn    *zk.Conn       // of the newest connection on which calls could be made; nil before the first
+	times   *zktimes.Times // of the timeout that was negotiated last; before the first session, of the one to ask for
 	session *Session       // nil before the first session, and between two sessions
 	auth    []Auth         // to present on each connection
 
 	lastZxid  int64                // of the newest reply in this session
-	admitted  bool                 // calls could be made once
 	ending    bool                 // EndSession was called
 	gate      chan struct{}        // closed while calls can be made
 	usedLast  driver.Instant       // when a server had the session last
 	refusals  int                  // connections in a row that a server closed before a greeting
 	failures  int                  // attempts at a connection since the last reply to a request
-	servers   []*server            // that the names stand for
-	turns     int                  // how often a server was dialled
+	servers   []*server            // that the names stand for; the one that was dialled longest ago is first
 	unvisited int                  // servers that this round has not dialled yet
 	rounds    int                  // that have ended before the first session
 	lastErr   error                // why there is no connection
@@ -82,7 +80,7 @@ type Link struct {
 func New(ctx context.Context, host driver.Host, config Config) *Link {
 	l := &Link{
 		host: host, config: config, tasks: task.NewGroup(), gate: make(chan struct{}),
-		creations: make(map[string]*creation), auth: config.Auth,
+		creations: make(map[string]*creation), auth: config.Auth, times: config.Times(config.SessionTimeout),
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
@@ -115,17 +113,17 @@ func (l *Link) Wire() *Wire {
 	return l.wire
 }
 
-// usableIn returns the zk.Conn if calls can be made in session s; nil otherwise.
+// usableIn returns the zk.Conn if calls can be made in session s, or in any if s is nil; nil otherwise.
 func (l *Link) usableIn(s *Session) *zk.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isOpen || l.session != s {
+	if !l.isOpen || s != nil && l.session != s {
 		return nil
 	}
 	return l.conn
 }
 
-// Times returns the times of the timeout that was negotiated last.
+// Times returns the times of the timeout that was negotiated last; before the first session, of the one to ask for.
 func (l *Link) Times() *zktimes.Times {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/network"
-	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
 // Connect starts to dial and waits until calls can be made.
@@ -58,10 +57,7 @@ func (l *Link) visit() {
 		_ = w.Close()
 		return
 	}
-	if err := l.start(w); err != nil {
-		l.noteCause(s, err)
-		_ = w.Close()
-	}
+	l.start(w)
 	select {
 	case <-w.hasSession:
 		if err := l.authenticate(w); err != nil {
@@ -74,14 +70,16 @@ func (l *Link) visit() {
 	<-w.Alive.Done()
 }
 
-// dial opens a connection. It pauses first, for longer with each attempt that led to no reply to a request.
+// dial opens a connection. It pauses first, for longer with each attempt that led to no reply to a request. The longest pause is short
+// enough for a server that comes back within the session to be found within it.
 func (l *Link) dial(s *server) (*Wire, error) {
 	l.mu.Lock()
-	share, t := l.shareLocked(), l.timesLocked()
+	share, t := l.shareLocked(), l.times
 	l.failures++
-	failures := l.failures
+	failures := l.failures - 1
 	l.mu.Unlock()
-	if failures > 1 && !backoff.Sleep(l.dialling, backoff.Jittered(dialDelay(failures-1, t.Redial)), nil) {
+	pause := min(5*time.Millisecond<<min(failures, 10), t.Redial)
+	if failures > 0 && !backoff.Sleep(l.dialling, backoff.Jittered(pause), nil) {
 		return nil, driver.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(l.dialling, share)
@@ -123,8 +121,8 @@ func (l *Link) keepAuth(a Auth) {
 		return
 	}
 	configured := len(l.config.Auth)
-	added := append(slices.Clone(l.auth[configured:]), a)
-	l.auth = append(slices.Clip(l.config.Auth), added[max(0, len(added)-mostAuth):]...)
+	added := l.auth[max(configured, len(l.auth)+1-mostAuth):]
+	l.auth = append(slices.Concat(l.config.Auth, added), a)
 }
 
 // open lets calls through on a connection.
@@ -141,7 +139,7 @@ func (l *Link) open(w *Wire) {
 		_ = l.endOn(w.Alive, w)
 		return
 	}
-	l.conn, l.isOpen, l.admitted, l.lastErr = w.conn, true, true, nil
+	l.conn, l.isOpen, l.lastErr = w.conn, true, nil
 	close(l.gate)
 	l.config.Connected(true)
 	l.mu.Unlock()
@@ -184,14 +182,6 @@ func NoChroot(chroot string) error {
 	return driver.Invalid("servers", "the chroot %q does not exist: make the znode first", chroot)
 }
 
-// timesLocked are the times of the session, or of the one that is wanted.
-func (l *Link) timesLocked() *zktimes.Times {
-	if l.session != nil {
-		return l.session.Times()
-	}
-	return l.config.Times(l.config.SessionTimeout)
-}
-
 // reach opens a connection to a server.
 func (l *Link) reach(ctx context.Context, s *server) (net.Conn, error) {
 	if s.at == "" {
@@ -223,10 +213,4 @@ func (l *Link) reach(ctx context.Context, s *server) (net.Conn, error) {
 		return nil, l.unanswered(s, fmt.Errorf("TLS: %w", err))
 	}
 	return secure, nil
-}
-
-// dialDelay doubles from a few milliseconds to the longest, which is short enough for a
-// server that comes back within the session to be found within it.
-func dialDelay(failures int, longest time.Duration) time.Duration {
-	return min(5*time.Millisecond<<min(failures, 10), longest)
 }

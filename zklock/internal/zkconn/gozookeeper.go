@@ -24,9 +24,9 @@ import (
 //	unnamed   It makes an error with a fixed text of a code that it does not know. See StepError.
 
 // start hands a connection to a new zk.Conn, which sends the request for a session.
-func (l *Link) start(w *Wire) error {
+func (l *Link) start(w *Wire) {
 	provider := &onlyServer{again: make(chan struct{}), quit: make(chan struct{})}
-	conn, events, err := zk.Connect(
+	conn, events, _ := zk.Connect( // which fails only without a server
 		[]string{w.server.at}, l.config.SessionTimeout,
 		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return w, nil }),
 		zk.WithHostProvider(provider),
@@ -34,9 +34,6 @@ func (l *Link) start(w *Wire) error {
 		zk.WithLogger(log.New(io.Discard, "", 0)),
 		zk.WithLogInfo(false),
 	)
-	if err != nil {
-		return err
-	}
 	w.conn = conn
 	l.tasks.Go(func(context.Context) {
 		for again, open := provider.again, true; open; {
@@ -49,7 +46,6 @@ func (l *Link) start(w *Wire) error {
 			}
 		}
 	})
-	return nil
 }
 
 // closeConn closes the zk.Conn, which asks the server to end the session. Only the first call does that, and waits for the reply.

@@ -37,17 +37,6 @@ func (l *Link) Get(ctx context.Context, path string) (Znode, error) {
 	})
 }
 
-// Stat asks for what there is to know of a znode but its data, for which older servers require no permission.
-func (l *Link) Stat(ctx context.Context, path string) (*zk.Stat, error) {
-	return call(ctx, l, "look for", path, func(conn *zk.Conn) (*zk.Stat, error) {
-		exists, stat, err := conn.Exists(path)
-		if err == nil && !exists {
-			err = zk.ErrNoNode
-		}
-		return stat, err
-	})
-}
-
 // Set writes to a znode if it has that version.
 func (l *Link) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	return call(ctx, l, "write", path, func(conn *zk.Conn) (*zk.Stat, error) {

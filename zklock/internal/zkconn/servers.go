@@ -19,7 +19,6 @@ import (
 type server struct {
 	name  string // host:port as the user gave it, for TLS and for errors
 	at    string // address:port to dial; "" if none is known
-	turn  int    // when it was dialled last, counted in dials; 0 for never
 	cause error  // why it gave no session when it was asked last
 }
 
@@ -33,10 +32,9 @@ func (s *server) String() string {
 // resolve looks the names up again. A name whose look-up fails or takes too long keeps the addresses that it had.
 func (l *Link) resolve(ctx context.Context) {
 	l.mu.Lock()
-	t := l.timesLocked()
-	limit := t.FirstReply
+	limit := l.times.FirstReply
 	if len(l.servers) > 0 { // the known addresses should have their turn soon
-		limit = min(limit, t.Redial*time.Duration(1+l.failures))
+		limit = min(limit, l.times.Redial*time.Duration(1+l.failures))
 	}
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(network.Of(ctx, l.closing), limit)
@@ -56,24 +54,27 @@ func (l *Link) resolve(ctx context.Context) {
 	lookups.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var now []*server
-	for i, name := range l.names {
-		begin := len(now)
-		for _, s := range l.servers {
-			if s.name == name && s.at != "" && (len(found[i]) == 0 || slices.Contains(found[i], s.at)) {
-				now = append(now, s)
-			}
+	l.servers = slices.DeleteFunc(l.servers, func(s *server) bool {
+		if s.at == "" {
+			return true
 		}
-		for _, at := range found[i] {
-			if !slices.ContainsFunc(now[begin:], func(s *server) bool { return s.at == at }) {
-				now = append(now, &server{name: name, at: at})
-			}
-		}
-		if len(now) == begin {
-			now = append(now, &server{name: name, cause: failures[i]})
+		all := found[slices.Index(l.names, s.name)]
+		return len(all) > 0 && !slices.Contains(all, s.at)
+	})
+	fresh := 0
+	add := func(s *server) {
+		known := func(x *server) bool { return x.name == s.name && (x.at == s.at || s.at == "") }
+		if !slices.ContainsFunc(l.servers, known) {
+			l.servers = slices.Insert(l.servers, fresh, s)
+			fresh++
 		}
 	}
-	l.servers = now
+	for i, name := range l.names {
+		for _, at := range found[i] {
+			add(&server{name: name, at: at})
+		}
+		add(&server{name: name, cause: failures[i]})
+	}
 }
 
 // next returns the server to dial: the one that was dialled longest ago, so that no order of a resolver's answers keeps a server from
@@ -81,7 +82,7 @@ func (l *Link) resolve(ctx context.Context) {
 // Connect fails when all servers have been dialled and none of them will ever give a session, and after its last round.
 func (l *Link) next() *server {
 	l.mu.Lock()
-	due, inVain := l.unvisited <= 0 || l.failures == 0, l.unvisited <= 0 && len(l.servers) > 0 && !l.admitted
+	due, inVain := l.unvisited <= 0 || l.failures == 0, l.unvisited <= 0 && len(l.servers) > 0 && l.conn == nil
 	if inVain {
 		l.rounds++
 		mayServe := func(s *server) bool { return !errors.As(s.cause, new(strangerError)) }
@@ -102,16 +103,15 @@ func (l *Link) next() *server {
 		l.unvisited = len(l.servers)
 	}
 	l.unvisited--
-	l.turns++
-	s := slices.MinFunc(l.servers, func(a, b *server) int { return cmp.Compare(a.turn, b.turn) })
-	s.turn = l.turns
+	s := l.servers[0]
+	l.servers = append(l.servers[1:], s)
 	return s
 }
 
 // shareLocked is how long the next server may take to connect, and again to give a session. A first round over all takes half a session
 // timeout at most, and later rounds allow more, for servers that are slow.
 func (l *Link) shareLocked() time.Duration {
-	n, most := max(len(l.servers), 1), l.timesLocked().FirstReply
+	n, most := max(len(l.servers), 1), l.times.FirstReply
 	return min(most, 2*most*time.Duration(1+l.failures/n)/time.Duration(n))
 }
 

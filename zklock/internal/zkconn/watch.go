@@ -3,7 +3,7 @@ package zkconn
 import (
 	"context"
 	"errors"
-	"net"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -106,17 +106,17 @@ func (ws *watches) joinLocked(key watchKey) *Watch {
 	if w == nil {
 		w = &Watch{Path: key.path, Kind: key.kind, Read: make(chan struct{}), Gone: make(chan struct{})}
 		ws.byPath[key] = w
-		ws.link.tasks.Go(func(context.Context) { ws.set(w) })
+		ws.link.tasks.Go(func(context.Context) { ws.set(ws.link.closing, w, true) })
 	}
 	return w
 }
 
-// set makes the first read.
-func (ws *watches) set(w *Watch) {
-	err := ws.link.Retry(ws.link.closing, nil, func(*Session) error {
+// set makes the first read, or one on a new connection, and makes the watch report what has happened before that read.
+func (ws *watches) set(ctx context.Context, w *Watch, first bool) {
+	var node Znode
+	err := ws.link.Retry(ctx, nil, func(*Session) (err error) {
 		on := ws.link.Wire()
-		f, err := ws.read(ws.link.closing, w, on)
-		if err != nil {
+		if node, err = ws.read(ctx, w, on); err != nil {
 			return err
 		}
 		ws.mu.Lock()
@@ -124,27 +124,27 @@ func (ws *watches) set(w *Watch) {
 		if ws.link.Wire() != on {
 			return zk.ErrConnectionClosed // the watch is lost with the connection
 		}
-		w.Node, w.on = f, on
-		close(w.Read)
+		w.on = on
+		if first {
+			w.Node = node
+			close(w.Read)
+		}
 		return nil
 	})
-	if err != nil {
+	if first && err != nil {
 		w.Err = err
 		close(w.Read)
 	}
 	ws.mu.Lock()
 	o := w.owner
 	ws.mu.Unlock()
-	switch {
-	case err == nil && w.Kind == WatchCreation && w.Node.Stat != nil:
-		ws.finish(w, zk.EventNodeCreated, nil) // before it could be watched for
-	case err == nil && o != nil:
-		o.Read(w.Node)
-	case err == nil:
-	case errors.Is(err, zk.ErrNoNode):
-		ws.finish(w, zk.EventNodeDeleted, err)
-	default:
+	switch why := w.missed(node.Stat, err); {
+	case why != 0:
+		ws.finish(w, why, err)
+	case err != nil && (first || ctx.Err() == nil):
 		ws.finish(w, zk.EventNotWatching, err)
+	case first && err == nil && o != nil:
+		o.Read(node)
 	}
 }
 
@@ -186,12 +186,32 @@ func (l *Link) Watching(w *Watch) bool {
 	return w != nil && w.on != nil && !w.fired && l.Wire() == w.on
 }
 
-// Watches is Watching for a watch on the data of a znode.
-func (l *Link) Watches(path string) bool {
-	l.watches.mu.Lock()
-	w := l.watches.byPath[watchKey{path, WatchData}]
-	l.watches.mu.Unlock()
-	return l.Watching(w)
+// Hides reports whether the server shows a znode that the leader does not have, or has sent no event of a change. When the reply to a
+// transaction comes, the server has carried out all that the leader had before, and has reported it to the watches of this client.
+func (l *Link) Hides(ctx context.Context, path string) (hidden bool, err error) {
+	err = l.Retry(ctx, nil, func(*Session) error {
+		var watches []*Watch // that have not fired
+		for _, kind := range allKinds {
+			l.watches.mu.Lock()
+			w := l.watches.byPath[watchKey{path, kind}]
+			l.watches.mu.Unlock()
+			if l.Watching(w) {
+				watches = append(watches, w)
+			}
+		}
+		leader := l.Check(ctx, path)
+		if leader != nil && !errors.Is(leader, zk.ErrNoNode) {
+			return leader
+		}
+		node, err := l.Get(ctx, path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		missed := func(w *Watch) bool { return l.Watching(w) && w.missed(node.Stat, err) != 0 }
+		hidden = leader != nil && err == nil || slices.ContainsFunc(watches, missed)
+		return nil
+	})
+	return hidden, err
 }
 
 // fire ends the watches on a znode to which something has happened. Other paths are the application's own.
@@ -270,40 +290,17 @@ func (ws *watches) renew(on *Wire) {
 		}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			ws.setAgain(w, on)
+			ws.mu.Lock()
+			used := len(w.lookouts) > 0 || w.owner != nil
+			ws.mu.Unlock()
+			if used {
+				ws.set(on.Alive, w, false)
+			} else {
+				ws.finish(w, zk.EventNotWatching, nil)
+			}
 		})
 	}
 	reads.Wait()
-}
-
-// setAgain sets a watch again on a new connection, and makes it report what has happened before that.
-func (ws *watches) setAgain(w *Watch, on *Wire) {
-	ws.mu.Lock()
-	used := len(w.lookouts) > 0 || w.owner != nil
-	ws.mu.Unlock()
-	if !used {
-		ws.finish(w, zk.EventNotWatching, nil)
-		return
-	}
-	var f Znode
-	err := ws.link.Retry(on.Alive, nil, func(*Session) (err error) {
-		if on.Alive.Err() != nil {
-			return net.ErrClosed
-		}
-		f, err = ws.read(on.Alive, w, on)
-		return err
-	})
-	ws.mu.Lock()
-	if err == nil && !w.fired {
-		w.on = on
-	}
-	ws.mu.Unlock()
-	switch why := w.missed(f.Stat, err); {
-	case why != 0:
-		ws.finish(w, why, nil)
-	case err != nil && on.Alive.Err() == nil:
-		ws.finish(w, zk.EventNotWatching, err)
-	}
 }
 
 // missed returns what has happened to a watched znode since the first read, by the outcome of another read; 0 for nothing.

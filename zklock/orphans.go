@@ -1,0 +1,110 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+)
+
+// A server can carry out a creation long after its reply was lost: a server that was stopped may find the request on one connection
+// and the return of the session on another. A server can also refuse a deletion. Such a node belongs to a live session, and no call
+// deletes it. So the client lists the parent whenever the session reaches a server, and once per session timeout, and deletes the node.
+
+// orphan is a node that no call deletes. It may not exist yet.
+type orphan struct {
+	sess   *zkconn.Session
+	parent string
+	guid   string // as it stands in the name of the node; the whole name after a deletion was refused
+	until  time.Time
+}
+
+// orphans are those of a client.
+type orphans struct {
+	engine *engine
+	wake   chan struct{} // of capacity 1: there is a reason to look now
+
+	mu  strict.Mutex[strict.Orphans]
+	all []*orphan
+}
+
+// add has a node deleted in the background, now and when the server creates the node.
+func (o *orphans) add(sess *zkconn.Session, parent, guid string) {
+	o.mu.Lock()
+	o.all = append(o.all, &orphan{sess, parent, guid, time.Now().Add(sess.Times().Late)})
+	o.mu.Unlock()
+	o.look()
+}
+
+// look has the client look now.
+func (o *orphans) look() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run looks until the client closes.
+func (o *orphans) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		o.deleteAll(ctx)
+		select {
+		case <-o.wake:
+		case <-time.After(o.engine.link.Times().Session):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// expects reports whether there may be an orphan below a parent.
+func (o *orphans) expects(parent string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.all, func(one *orphan) bool { return one.parent == parent })
+}
+
+// keep forgets the orphans for which keep returns false, and returns the others.
+func (o *orphans) keep(keep func(*orphan) bool) []*orphan {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = slices.DeleteFunc(o.all, func(one *orphan) bool { return !keep(one) })
+	return slices.Clone(o.all)
+}
+
+// deleteAll deletes the orphans that exist. The sync makes the lists show what was created before.
+func (o *orphans) deleteAll(ctx context.Context) {
+	link, now := o.engine.link, time.Now()
+	sess := link.Session()
+	all := o.keep(func(one *orphan) bool { return (sess == nil || one.sess == sess) && now.Before(one.until) })
+	if len(all) == 0 || link.Wire() == nil || link.Sync(ctx, "/") != nil {
+		return // the next connection looks
+	}
+	listed := make(map[string]zkconn.Listing)
+	for _, one := range all {
+		list, known := listed[one.parent]
+		if !known {
+			list, _ = link.List(ctx, one.parent)
+			listed[one.parent] = list
+		}
+		i := slices.IndexFunc(list.Names, func(name string) bool { return strings.Contains(name, one.guid) })
+		if i < 0 {
+			continue
+		}
+		path := one.parent + "/" + list.Names[i]
+		if err := link.Delete(ctx, one.sess, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			one.until = now.Add(one.sess.Times().Late) // an operator may give the permission
+			continue
+		}
+		if list.Names[i] != one.guid { // otherwise it was counted before
+			o.engine.countChild(path)
+		}
+		o.keep(func(other *orphan) bool { return other != one })
+		o.engine.tidy(one.parent)
+	}
+}
