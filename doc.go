@@ -45,7 +45,7 @@
 //
 // [docs/design/contract.md] defines them as G1 to G21, with a table of failures. The conformance suite, locktest, tests each on
 // every engine. At most one grant of a key is live (G1), or readers together ([WithShared]), or as many permits as the limit of a
-// semaphore ([WithLimit]). Done closes before another client gets the key, unless an operator ends a live lease on purpose (G2).
+// semaphore ([WithLimit]). Done closes before another client gets the key, unless another client ends a live lease on purpose (G2).
 // Tokens rise (G3). A call that fails leaves nothing behind (G5). ZooKeeper and memlock serve waiters in order; on DynamoDB each
 // waiter gets a turn (G7). Bad input is refused before anything is sent (G12).
 //

@@ -90,8 +90,8 @@ func (e *Election) validate() error {
 // lead ends it. lead runs on the goroutine of Run, so terms of one candidate never overlap.
 //
 // The ctx of lead ends with the term. Its context.Cause is what Lock.Err returns, [ErrResigned], [ErrAsked], [ErrUnfit] with the
-// error of Fit, [ErrClosed], or the cause of Run's ctx. It ends before another candidate can be elected, unless an operator ends a
-// live lease on purpose. lead must return soon then: the key is given back after that, never before. A lead that does not return
+// error of Fit, [ErrClosed], or the cause of Run's ctx. It ends before another candidate can be elected, unless another client
+// ends a live lease on purpose. lead must return soon then: the key is given back after that, never before. A lead that does not return
 // keeps the key until the lock ends otherwise; see [Election.Check].
 //
 // The result of lead decides what follows:
