@@ -84,7 +84,7 @@ func TestDenied(t *testing.T) {
 	must(t, errOf(conn.SetACL(opts.Root+"/k", zk.WorldACL(zk.PermAll), -1)))
 	noResidue(t, conn, opts.Root+"/k")
 
-	opts.ACL = zk.WorldACL(zk.PermWrite)
+	opts.ACL, opts.Heartbeat = zk.WorldACL(zk.PermWrite), -1 // a heartbeat could end the lock before the read of the own node does
 	blind := dial(t, addr, opts)
 	take(t, blind, "k")
 	if _, err := blind.Acquire(limited(t), "k"); !errors.Is(err, holdfast.ErrDenied) { // nor may it read its predecessor
