@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,6 +83,32 @@ func TestTry_ManyReaders_FewRequests(t *testing.T) {
 		}
 		if n := writer.requests.Load() - before; n > 10 {
 			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// TestTry_ManyOldKeys_FewQuestions: tries of keys that have been held for long ask the leader about one in a session timeout.
+func TestTry_ManyOldKeys_FewQuestions(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		for i := range 50 {
+			acquire(t, holder, fmt.Sprint(i))
+		}
+		time.Sleep(3 * virtualSession)
+		var questions atomic.Int64
+		other.sends(func(frame []byte) {
+			if kind, _ := kindOf(frame); kind == opMulti {
+				questions.Add(1)
+			}
+		})
+		for range 10 {
+			for i := range 50 {
+				_, _ = other.TryAcquire(t.Context(), fmt.Sprint(i))
+			}
+			time.Sleep(virtualSession)
+		}
+		if n := questions.Load(); n > 25 {
+			t.Errorf("%d questions", n)
 		}
 	})
 }

@@ -21,9 +21,13 @@ type doubts struct {
 	asking bool
 }
 
-// askIfOld asks about a znode that was created long ago: a try does not wait for two session timeouts.
+// askIfOld asks about a znode that was created long ago: a try does not wait for two session timeouts. It asks at most once per session
+// timeout, so that clocks that disagree cost little.
 func (s *doubts) askIfOld(path string, created time.Time) {
-	if time.Since(created) >= s.engine.link.Times().Doubt {
+	s.mu.Lock()
+	asking := s.asking
+	s.mu.Unlock()
+	if !asking && time.Since(created) >= s.engine.link.Times().Doubt {
 		s.ask(path)
 	}
 }
@@ -38,8 +42,8 @@ func (s *doubts) ask(path string) {
 	}
 }
 
-// run asks about one znode after the other, and leaves a server that hides a change. It does so once per session timeout, so that
-// clocks that disagree cost little, and because the next connection may lead to the same server.
+// run asks about one znode after the other, and leaves a server that hides a change. It does so once per session timeout, because the
+// next connection may lead to the same server.
 func (s *doubts) run(ctx context.Context) {
 	link := s.engine.link
 	for {
@@ -52,8 +56,7 @@ func (s *doubts) run(ctx context.Context) {
 			return
 		}
 		for path := range paths {
-			w := link.Wire()
-			if hidden, _ := link.Hides(ctx, path); hidden {
+			if w := link.Hides(ctx, path); w != nil {
 				s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)
 				_ = w.Close() // on the next connection the client reads all watched znodes again, and waiters ask again
 				break

@@ -22,6 +22,7 @@ type heartbeat struct {
 	mu    strict.Mutex[strict.Heartbeat]
 	holds []*hold // the lock that was checked longest ago is first
 	timer interface{ Stop() bool }
+	due   time.Time
 }
 
 func (h *heartbeat) add(k *hold) {
@@ -55,6 +56,7 @@ func (h *heartbeat) armLocked(wait time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
+	h.due = h.engine.host.Now().Mono.Add(wait)
 	if h.engine.opts.Heartbeat >= 0 {
 		h.timer = h.engine.host.AfterFunc(wait, h.beat)
 	}
@@ -94,7 +96,7 @@ func (h *heartbeat) sendLocked(sess *zkconn.Session, sync bool) {
 		err := h.send(ctx, sess, sync)
 		h.mu.Lock()
 		holding := len(h.holds) > 0
-		if holding && h.short(sess) {
+		if holding && h.short(sess) && h.engine.host.Now().Mono.Add(sess.Times().Again).Before(h.due) {
 			h.armLocked(sess.Times().Again)
 		}
 		h.mu.Unlock()

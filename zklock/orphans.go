@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,8 +22,8 @@ import (
 type orphan struct {
 	sess   *zkconn.Session
 	parent string
-	guid   string // as it stands in the name of the node; the whole name after a deletion was refused
-	until  time.Time
+	guid   string    // as it stands in the name of the node; the whole name if it is known
+	until  time.Time // the server may create the node; zero if the whole name is known
 }
 
 // orphans are those of a client.
@@ -34,10 +35,10 @@ type orphans struct {
 	all []*orphan
 }
 
-// add has a node deleted in the background, now and when the server creates the node.
-func (o *orphans) add(sess *zkconn.Session, parent, guid string) {
+// add has a node deleted in the background: now, or when the server creates it.
+func (o *orphans) add(sess *zkconn.Session, parent, guid string, until time.Time) {
 	o.mu.Lock()
-	o.all = append(o.all, &orphan{sess, parent, guid, time.Now().Add(sess.Times().Late)})
+	o.all = append(o.all, &orphan{sess, parent, guid, until})
 	o.mu.Unlock()
 	o.look()
 }
@@ -81,30 +82,34 @@ func (o *orphans) keep(keep func(*orphan) bool) []*orphan {
 func (o *orphans) deleteAll(ctx context.Context) {
 	link, now := o.engine.link, time.Now()
 	sess := link.Session()
-	all := o.keep(func(one *orphan) bool { return (sess == nil || one.sess == sess) && now.Before(one.until) })
+	all := o.keep(func(one *orphan) bool {
+		return (sess == nil || one.sess == sess) && (one.until.IsZero() || now.Before(one.until))
+	})
 	if len(all) == 0 || link.Wire() == nil || link.Sync(ctx, "/") != nil {
 		return // the next connection looks
 	}
 	listed := make(map[string]zkconn.Listing)
+	var deletions sync.WaitGroup // together, so that they are grouped
 	for _, one := range all {
-		list, known := listed[one.parent]
-		if !known {
-			list, _ = link.List(ctx, one.parent)
-			listed[one.parent] = list
+		if !one.until.IsZero() { // it may not exist yet
+			list, known := listed[one.parent]
+			if !known {
+				list, _ = link.List(ctx, one.parent)
+				listed[one.parent] = list
+			}
+			i := slices.IndexFunc(list.Names, func(name string) bool { return strings.Contains(name, one.guid) })
+			if i < 0 {
+				continue
+			}
+			one.guid, one.until = list.Names[i], time.Time{}
+			o.engine.countChild(one.parent + "/" + one.guid)
 		}
-		i := slices.IndexFunc(list.Names, func(name string) bool { return strings.Contains(name, one.guid) })
-		if i < 0 {
-			continue
-		}
-		path := one.parent + "/" + list.Names[i]
-		if err := link.Delete(ctx, one.sess, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			one.until = now.Add(one.sess.Times().Late) // an operator may give the permission
-			continue
-		}
-		if list.Names[i] != one.guid { // otherwise it was counted before
-			o.engine.countChild(path)
-		}
-		o.keep(func(other *orphan) bool { return other != one })
-		o.engine.tidy(one.parent)
+		deletions.Go(func() {
+			if err := link.Delete(ctx, one.sess, one.parent+"/"+one.guid); err == nil || errors.Is(err, zk.ErrNoNode) {
+				o.keep(func(other *orphan) bool { return other != one })
+				o.engine.tidy(one.parent)
+			}
+		})
 	}
+	deletions.Wait()
 }

@@ -195,7 +195,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	}
 	c.guid = form.newGUID(c.bound)
 	began, path := time.Now(), c.parent+"/"+form.prefix(c.guid, c.req.Mode)
-	creation := c.engine.link.Create(c.sess, path, c.data)
+	creation := c.engine.link.Create(ctx, c.sess, path, c.data)
 	var outcome zkconn.Outcome
 	select {
 	case outcome = <-creation.Done:
@@ -365,16 +365,14 @@ func (c *contender) withdraw(ctx context.Context, ahead []entry, blocked bool) e
 // letGo gives up the contender's node, and deletes it in the background: also a node that a list does not show, since the server
 // may lag behind.
 func (c *contender) letGo() {
-	if c.own != nil {
-		c.own.stop() // before the node goes
-	}
+	former := *c
+	c.forget() // before the node goes
 	switch {
-	case c.unknown:
-		c.engine.orphans.add(c.sess, c.parent, c.guid)
-	case c.node != "":
-		c.engine.removeLater(c.sess, c.path())
+	case former.unknown:
+		c.engine.orphans.add(c.sess, c.parent, c.guid, time.Now().Add(c.sess.Times().Late))
+	case former.node != "":
+		c.engine.tasks.Go(func(ctx context.Context) { _, _ = former.engine.remove(ctx, nil, former.sess, former.path()) })
 	}
-	c.forget()
 }
 
 // forget makes the contender begin again. It deletes nothing.

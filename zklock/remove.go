@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	slashpath "path"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that the node was gone
-// at the first try. If remove returns an error, such as a refusal of the server, the background tries again. again is as for
-// [zkconn.Link.Retry].
+// at the first try. After an error the background tries again. again is as for [zkconn.Link.Retry].
 func (e *engine) remove(
 	ctx context.Context, again func(context.Context, error, <-chan struct{}) error, sess *zkconn.Session, path string,
 ) (missing bool, err error) {
@@ -37,14 +38,9 @@ func (e *engine) remove(
 		e.tidy(slashpath.Dir(path))
 		return missing, nil
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !errors.Is(err, driver.ErrDisconnected) {
 		e.host.Logger().Error("cannot delete own node", "path", path, "error", err)
 	}
-	e.orphans.add(sess, slashpath.Dir(path), slashpath.Base(path))
+	e.orphans.add(sess, slashpath.Dir(path), slashpath.Base(path), time.Time{})
 	return missing, err
-}
-
-// removeLater deletes a node in the background.
-func (e *engine) removeLater(sess *zkconn.Session, path string) {
-	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, nil, sess, path) })
 }

@@ -97,8 +97,9 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 		w.watches.Watch(w.last, zkconn.WatchData)
 	}
 	read := w.watches.Watches[w.last].Read
-	times := w.sess.Times()
-	patience := times.Doubt
+	patience := w.sess.Times().Doubt
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	for len(w.watches.Watches) > w.until {
 		var err error
 		select {
@@ -107,14 +108,15 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 		case <-read:
 			read = nil
 			err = w.lastRead()
-		case <-time.After(patience): // nodes have been in the way for long
+		case <-timer.C: // nodes have been in the way for long
 			for path := range w.watches.Watches {
 				w.engine.doubts.ask(path)
 			}
 			for _, x := range w.ahead {
 				w.engine.doubts.ask(w.parent + "/" + x.name)
 			}
-			patience = min(2*patience, times.MaxDoubt)
+			patience = min(2*patience, w.sess.Times().MaxDoubt)
+			timer.Reset(patience)
 		case <-w.own.gone:
 			err = w.ended(w.own.cause)
 		case <-ctx.Done():

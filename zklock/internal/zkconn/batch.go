@@ -29,6 +29,7 @@ type Write struct {
 	Done   chan Outcome // receives the outcome
 	Listed chan Listing // receives the list that was sent behind a successful creation
 
+	ctx     context.Context // of the caller of a creation, which need not be sent when it ends
 	sess    *Session
 	path    string // of a creation: without the number
 	creates bool
@@ -44,8 +45,8 @@ type Outcome struct {
 
 // Create sends a creation, if the present session is still s, and a list of the new znode's siblings right behind it: a server carries
 // out what one session sends in the order in which it was sent.
-func (l *Link) Create(s *Session, path string, data []byte) *Write {
-	w := &Write{sess: s, path: path, creates: true, data: data}
+func (l *Link) Create(ctx context.Context, s *Session, path string, data []byte) *Write {
+	w := &Write{ctx: ctx, sess: s, path: path, creates: true, data: data}
 	w.Done, w.Listed = make(chan Outcome, 1), make(chan Listing, 2) // a member of a refused transaction is sent twice
 	l.tasks.Go(func(context.Context) { l.batches.do(w) })
 	return w
@@ -105,6 +106,10 @@ func (b *batches) next() (group []*Write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *Write) bool {
+		if w.creates && w.ctx.Err() != nil {
+			w.finish(Outcome{Err: zk.ErrNoServer})
+			return true
+		}
 		takes := len(group) == 0 || len(group) < maxBatch && w.sess == group[0].sess
 		if takes {
 			group = append(group, w)

@@ -48,14 +48,13 @@ func StepError(step, path string, err error) error {
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.ErrDenied, err)
+		err = fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	case errors.Is(err, zk.ErrInvalidACL):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.Invalid("Options.ACL", "the server does not take it"), err)
+		err = fmt.Errorf("%w: %w", driver.Invalid("Options.ACL", "the server does not take it"), err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path,
-			driver.Invalid("key", "a znode on its path is ephemeral and can have no children"), err)
+		err = fmt.Errorf("%w: %w", driver.Invalid("key", "a znode on its path is ephemeral and can have no children"), err)
 	case transient(err):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.ErrDisconnected, err)
+		err = fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 	}
 	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
 }

@@ -186,10 +186,12 @@ func (l *Link) Watching(w *Watch) bool {
 	return w != nil && w.on != nil && !w.fired && l.Wire() == w.on
 }
 
-// Hides reports whether the server shows a znode that the leader does not have, or has sent no event of a change. When the reply to a
-// transaction comes, the server has carried out all that the leader had before, and has reported it to the watches of this client.
-func (l *Link) Hides(ctx context.Context, path string) (hidden bool, err error) {
-	err = l.Retry(ctx, nil, func(*Session) error {
+// Hides returns the connection to a server that shows a znode that the leader does not have, or has sent no event of a change; otherwise
+// nil. When the reply to a transaction comes, the server has carried out all that the leader had before, and has reported it to the
+// watches of this client.
+func (l *Link) Hides(ctx context.Context, path string) (by *Wire) {
+	_ = l.Retry(ctx, nil, func(*Session) error {
+		on := l.Wire()
 		var watches []*Watch // that have not fired
 		for _, kind := range allKinds {
 			l.watches.mu.Lock()
@@ -208,10 +210,12 @@ func (l *Link) Hides(ctx context.Context, path string) (hidden bool, err error) 
 			return err
 		}
 		missed := func(w *Watch) bool { return l.Watching(w) && w.missed(node.Stat, err) != 0 }
-		hidden = leader != nil && err == nil || slices.ContainsFunc(watches, missed)
+		if leader != nil && err == nil || slices.ContainsFunc(watches, missed) {
+			by = on
+		}
 		return nil
 	})
-	return hidden, err
+	return by
 }
 
 // fire ends the watches on a znode to which something has happened. Other paths are the application's own.
