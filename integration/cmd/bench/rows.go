@@ -70,7 +70,7 @@ func ours(start func(context.Context, *lifetime) (block, error)) side { return s
 func handoff(waiters int, bar float64) row {
 	return row{
 		fmt.Sprintf("handoff-%d", waiters), nearZooKeeper, fmt.Sprintf("hand-off, %d waiters", waiters),
-		ours(handoffs(near, waiters)), goZookeeper(handoffs(goZookeeperClient(false), waiters)), 100, bar,
+		ours(handoffs(near, waiters)), goZookeeper(handoffs(goZookeeperClient(false), waiters)), 300, bar,
 	}
 }
 
