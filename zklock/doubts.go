@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"context"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -19,15 +21,20 @@ type doubts struct {
 	mu     strict.Mutex[strict.Doubts]
 	paths  map[string]struct{}
 	asking bool
+	aged   time.Time // when the age of a znode led to a question last
 }
 
 // askIfOld asks about a znode that was created long ago: a try does not wait for two session timeouts. It asks at most once per session
 // timeout, so that clocks that disagree cost little.
 func (s *doubts) askIfOld(path string, created time.Time) {
+	t := s.engine.link.Times()
 	s.mu.Lock()
-	asking := s.asking
+	due := time.Since(created) >= t.Doubt && time.Since(s.aged) >= t.Session
+	if due {
+		s.aged = time.Now()
+	}
 	s.mu.Unlock()
-	if !asking && time.Since(created) >= s.engine.link.Times().Doubt {
+	if due {
 		s.ask(path)
 	}
 }
@@ -42,8 +49,8 @@ func (s *doubts) ask(path string) {
 	}
 }
 
-// run asks about one znode after the other, and leaves a server that hides a change. It does so once per session timeout, because the
-// next connection may lead to the same server.
+// run asks about znodes, and leaves a server that hides a change. It does so once per session timeout, because the next connection may
+// lead to the same server.
 func (s *doubts) run(ctx context.Context) {
 	link := s.engine.link
 	for {
@@ -55,13 +62,15 @@ func (s *doubts) run(ctx context.Context) {
 		if len(paths) == 0 {
 			return
 		}
-		for path := range paths {
+		var leave sync.Once
+		atOnce(maps.Keys(paths), func(path string) {
 			if w := link.Hides(ctx, path); w != nil {
-				s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)
-				_ = w.Close() // on the next connection the client reads all watched znodes again, and waiters ask again
-				break
+				leave.Do(func() {
+					s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)
+					_ = w.Close() // on the next connection the client reads all watched znodes again
+				})
 			}
-		}
+		})
 		backoff.Sleep(ctx, link.Times().Session, nil)
 	}
 }

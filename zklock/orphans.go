@@ -3,13 +3,14 @@ package zklock
 import (
 	"context"
 	"errors"
+	slashpath "path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
@@ -24,6 +25,7 @@ type orphan struct {
 	parent string
 	guid   string    // as it stands in the name of the node; the whole name if it is known
 	until  time.Time // the server may create the node; zero if the whole name is known
+	next   time.Time // of the next try, after a refusal
 }
 
 // orphans are those of a client.
@@ -38,7 +40,7 @@ type orphans struct {
 // add has a node deleted in the background: now, or when the server creates it.
 func (o *orphans) add(sess *zkconn.Session, parent, guid string, until time.Time) {
 	o.mu.Lock()
-	o.all = append(o.all, &orphan{sess, parent, guid, until})
+	o.all = append(o.all, &orphan{sess: sess, parent: parent, guid: guid, until: until})
 	o.mu.Unlock()
 	o.look()
 }
@@ -85,31 +87,67 @@ func (o *orphans) deleteAll(ctx context.Context) {
 	all := o.keep(func(one *orphan) bool {
 		return (sess == nil || one.sess == sess) && (one.until.IsZero() || now.Before(one.until))
 	})
+	all = slices.DeleteFunc(all, func(one *orphan) bool { return now.Before(one.next) })
 	if len(all) == 0 || link.Wire() == nil || link.Sync(ctx, "/") != nil {
 		return // the next connection looks
 	}
 	listed := make(map[string]zkconn.Listing)
-	var deletions sync.WaitGroup // together, so that they are grouped
-	for _, one := range all {
-		if !one.until.IsZero() { // it may not exist yet
-			list, known := listed[one.parent]
-			if !known {
-				list, _ = link.List(ctx, one.parent)
-				listed[one.parent] = list
-			}
-			i := slices.IndexFunc(list.Names, func(name string) bool { return strings.Contains(name, one.guid) })
-			if i < 0 {
-				continue
-			}
-			one.guid, one.until = list.Names[i], time.Time{}
+	all = slices.DeleteFunc(all, func(one *orphan) bool {
+		if one.until.IsZero() {
+			return false
+		}
+		if _, known := listed[one.parent]; !known {
+			listed[one.parent], _ = link.List(ctx, one.parent)
+		}
+		names := listed[one.parent].Names
+		i := slices.IndexFunc(names, func(name string) bool { return strings.Contains(name, one.guid) })
+		if i >= 0 {
+			one.guid, one.until = names[i], time.Time{}
 			o.engine.countChild(one.parent + "/" + one.guid)
 		}
-		deletions.Go(func() {
-			if err := link.Delete(ctx, one.sess, one.parent+"/"+one.guid); err == nil || errors.Is(err, zk.ErrNoNode) {
-				o.keep(func(other *orphan) bool { return other != one })
-				o.engine.tidy(one.parent)
+		return i < 0
+	})
+	atOnce(slices.Values(all), func(one *orphan) {
+		path := one.parent + "/" + one.guid
+		switch err := link.Delete(ctx, one.sess, path); {
+		case err == nil, errors.Is(err, zk.ErrNoNode):
+			o.keep(func(other *orphan) bool { return other != one })
+			o.engine.tidy(one.parent)
+		case ctx.Err() == nil && !errors.Is(err, driver.ErrDisconnected):
+			if one.next.IsZero() {
+				o.engine.host.Logger().Error("cannot delete own node", "path", path, "error", err)
 			}
-		})
+			one.next = now.Add(link.Times().Session / 2) // an operator may give the permission
+		}
+	})
+}
+
+// remove deletes a node of session sess, and returns when the node is gone, or the session is over. missing says that the node was gone
+// at the first try. After an error the background tries again. again is as for [zkconn.Link.Retry].
+func (e *engine) remove(
+	ctx context.Context, again func(context.Context, error, <-chan struct{}) error, sess *zkconn.Session, path string,
+) (missing bool, err error) {
+	sent := false
+	err = e.link.Retry(ctx, again, func(now *zkconn.Session) error {
+		if now != sess {
+			return nil
+		}
+		err := e.link.Delete(ctx, sess, path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			missing = !sent
+			return nil
+		case err != nil && ctx.Err() != nil:
+			return zkconn.Disconnected(ctx)
+		case zkconn.UnknownOutcome(err):
+			sent = true // this request may have deleted it
+		}
+		return err
+	})
+	if err == nil {
+		e.tidy(slashpath.Dir(path))
+		return missing, nil
 	}
-	deletions.Wait()
+	e.orphans.add(sess, slashpath.Dir(path), slashpath.Base(path), time.Time{})
+	return missing, err
 }

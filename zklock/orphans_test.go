@@ -51,6 +51,21 @@ func TestOrphans_LongRefusedOrCutOff_Deleted(t *testing.T) {
 	}
 }
 
+// TestOrphans_ManyRefused_FewRequests: a refused deletion does not repeat all those that were refused before.
+func TestOrphans_ManyRefused_FewRequests(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{ParentACL: zk.WorldACL(zk.PermAll &^ zk.PermDelete)})
+		before := client.requests.Load()
+		for i := range 100 {
+			_ = acquire(t, client, fmt.Sprint(i)).Release(t.Context())
+			time.Sleep(20 * time.Millisecond)
+		}
+		if n := client.requests.Load() - before; n > 1500 {
+			t.Errorf("%d requests for 100 locks", n)
+		}
+	})
+}
+
 // TestWait_AnotherHolderWrites_LostEventIsFound: writes of a holder do not keep a waiter from asking about the node of another one.
 func TestWait_AnotherHolderWrites_LostEventIsFound(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {

@@ -16,20 +16,21 @@ import (
 // reply was lost too (orphans.go): if the parent had more, another client uses it, and the parent stays. It also stays after a grant. A
 // client that finds its parent deleted creates it again.
 
-// createParents creates the znode of a lock or, if the znode above is missing, the lowest one above that can be created, but not the
-// chroot. The caller starts over.
+// createParents creates the znode of a lock, and the znodes above it that are missing, but not the chroot. The caller starts over.
 func (e *engine) createParents(ctx context.Context, path string) error {
-	switch err := e.createParent(ctx, path); {
-	case errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case !errors.Is(err, zk.ErrNoNode):
-		return err
-	}
-	above := slashpath.Dir(path)
-	if above == e.paths.chroot {
+	err, above := e.createParent(ctx, path), slashpath.Dir(path)
+	if errors.Is(err, zk.ErrNoNode) && above == e.paths.chroot {
 		return zkconn.NoChroot(above)
 	}
-	return e.createParents(ctx, above)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = e.createParents(ctx, above); err == nil {
+			err = e.createParent(ctx, path)
+		}
+	}
+	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) { // a client or the server has removed the znode above
+		return nil
+	}
+	return err
 }
 
 // createParent creates one parent, and notes it in e.made, unless it is the root or above the root.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// readers is how many nodes are read at a time, where several must be.
+// readers is how many nodes are read or deleted at a time, where several must be.
 const readers = 32
 
 // entry is a node in the queue.
@@ -105,29 +106,37 @@ func (x entry) compare(y entry) int {
 func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var reads sync.WaitGroup
 	var mu sync.Mutex
-	nodes, slots := make(map[string]zkconn.Znode, len(line)), make(chan struct{}, readers)
-	for _, x := range line {
-		slots <- struct{}{}
+	nodes := make(map[string]zkconn.Znode, len(line))
+	atOnce(slices.Values(line), func(x entry) {
 		if reading.Err() != nil {
-			break
+			return
 		}
-		reads.Go(func() {
-			defer func() { <-slots }()
-			node, err := e.link.Get(reading, parent+"/"+x.name)
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				nodes[x.name] = node
-			} else if !errors.Is(err, zk.ErrNoNode) {
-				cancel(err)
-			}
-		})
-	}
-	reads.Wait()
+		node, err := e.link.Get(reading, parent+"/"+x.name)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			nodes[x.name] = node
+		} else if !errors.Is(err, zk.ErrNoNode) {
+			cancel(err)
+		}
+	})
 	if ctx.Err() != nil {
 		return nil, driver.ContextError(ctx)
 	}
 	return nodes, context.Cause(reading)
+}
+
+// atOnce calls f with each of all, and with as many as readers at the same time.
+func atOnce[T any](all iter.Seq[T], f func(T)) {
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, readers)
+	for x := range all {
+		slots <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-slots }()
+			f(x)
+		})
+	}
+	calls.Wait()
 }

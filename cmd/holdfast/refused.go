@@ -36,11 +36,10 @@ func unlessRefused[T any](ctx context.Context, addresses []string, connect func(
 
 // allRefuse returns nil if an address accepts connections, or might soon.
 func allRefuse(ctx context.Context, addresses []string) error {
-	ctx, cancel := context.WithTimeout(ctx, refusedAfter)
-	defer cancel()
+	dialer := net.Dialer{Timeout: refusedAfter}
 	var all error
 	for _, address := range addresses {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		conn, err := dialer.DialContext(ctx, "tcp", address)
 		if err == nil {
 			_ = conn.Close()
 		}

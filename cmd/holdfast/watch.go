@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +84,7 @@ func (w *watcher) look(ctx context.Context) error {
 
 // pause returns the time from the end of a look to the next one.
 func (w *watcher) pause() time.Duration {
-	return max(w.interval, time.Duration(2+len(w.seen.info.Queue))*pausePerNode)
+	return max(w.interval, time.Duration(2+len(w.seen.info.Queue)+len(w.seen.info.Holders))*pausePerNode)
 }
 
 // watch sends the state of the key, at first and after each look and outage, until ctx ends.
@@ -108,6 +109,9 @@ func (w *watcher) watch(ctx context.Context, sights chan<- sight) {
 		case s := <-looked:
 			if s.trouble != nil { // an outage goes on until a look succeeds
 				s.info, s.down = w.seen.info, w.seen.down
+				if s.down.IsZero() && errors.Is(s.trouble, holdfast.ErrDisconnected) {
+					s.down = time.Now()
+				}
 			}
 			w.seen, due = s, time.After(w.pause())
 		case <-events.Disconnected():

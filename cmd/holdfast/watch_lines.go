@@ -40,7 +40,17 @@ func (s sight) essence() any {
 	for i := range info.Holders {
 		info.Holders[i].LastHeard = time.Time{}
 	}
-	return info
+	return [2]any{info, s.dead()}
+}
+
+// dead returns how many holders seem to be dead.
+func (s sight) dead() (n int) {
+	for grant := range s.info.Each() {
+		if grant.SeemsDead(time.Now()) {
+			n++
+		}
+	}
+	return n
 }
 
 func message(err error) string {
@@ -70,6 +80,9 @@ func (s sight) line() string {
 		}
 		if info.Limit > 0 {
 			text += fmt.Sprintf(" limit=%d", info.Limit)
+		}
+		if n := s.dead(); n > 0 {
+			text += fmt.Sprintf(" seems_dead=%d", n)
 		}
 	}
 	if n := len(info.Queue); n > 0 {

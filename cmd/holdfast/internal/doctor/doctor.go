@@ -190,14 +190,14 @@ func measure(write func() error) (took []time.Duration, err error) {
 }
 
 // judgeWrites compares the times of writes, in order, with the limit after which a client gives up a heartbeat, which is a write. From
-// half the limit on, one lost or late heartbeat after another loses locks without a fault; from a fifth on, one that fails does.
+// two fifths of the limit on, one lost or late heartbeat after another loses locks without a fault; from a fifth on, one that fails does.
 func judgeWrites(took []time.Duration, heartbeat, limit time.Duration) Finding {
 	median, worst := took[len(took)/2], took[len(took)-1]
 	told := fmt.Sprintf("writes took %v in the median and %v at worst of %d; a lock is renewed every %v, and a request given up after %v",
 		figure(median), figure(worst), len(took), figure(heartbeat), figure(limit))
 	const cure = "use a nearer region or servers; look for throttling, load, garbage collection and slow disks (fsync); or give a longer --lease"
 	switch {
-	case worst >= limit, median >= limit/2:
+	case worst >= limit, median >= limit*2/5:
 		return problem(cure, "%s: locks are lost although nothing fails", told)
 	case worst >= limit/2, median >= limit/5:
 		return warning(cure, "%s: one heartbeat that fails costs the locks", told)

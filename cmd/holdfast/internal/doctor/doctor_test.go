@@ -19,7 +19,8 @@ func TestJudgeWrites(t *testing.T) {
 		{ms, 3000 * ms, Warning, "one heartbeat that fails", "fsync"},
 		{1200 * ms, 1200 * ms, Warning, "one heartbeat that fails", "--lease"},
 		{ms, 6000 * ms, Problem, "although nothing fails", "throttling"},
-		{3000 * ms, 3000 * ms, Problem, "although nothing fails", "--lease"},
+		{2399 * ms, 2399 * ms, Warning, "one heartbeat that fails", "--lease"},
+		{2400 * ms, 2400 * ms, Problem, "although nothing fails", "--lease"},
 	} {
 		f := judgeWrites([]time.Duration{ms, c.median, c.worst}, 4*time.Second, 6*time.Second)
 		if f.Status != c.status || !strings.Contains(f.Found, c.found) || !strings.Contains(f.Cure, c.cure) {

@@ -90,6 +90,7 @@ func (t *table) permissions(ctx context.Context) ([]Finding, error) {
 		switch {
 		case err == nil:
 		case errors.Is(err, errUnconditional):
+			t.used = true // that has made an item
 			return last(problem("use DynamoDB itself, or another emulator", "%v", err))
 		case deniedCall(err):
 			t.denied[p.action] = true
