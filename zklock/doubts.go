@@ -63,7 +63,7 @@ func (s *doubts) run(ctx context.Context) {
 			return
 		}
 		var leave sync.Once
-		atOnce(maps.Keys(paths), func(path string) {
+		atOnce(ctx, maps.Keys(paths), func(path string) {
 			if w := link.Hides(ctx, path); w != nil {
 				leave.Do(func() {
 					s.engine.host.Logger().Warn("the server hides a change that the leader has, and is left for the next", "path", path)

@@ -83,8 +83,8 @@ func (o *orphans) keep(keep func(*orphan) bool) []*orphan {
 // deleteAll deletes the orphans that exist. The sync makes the lists show what was created before.
 func (o *orphans) deleteAll(ctx context.Context) {
 	link, now := o.engine.link, time.Now()
-	sess := link.Session()
-	all := o.keep(func(one *orphan) bool {
+	all := o.keep(func(one *orphan) bool { // the session is read under the lock: add may come with the next one
+		sess := link.Session()
 		return (sess == nil || one.sess == sess) && (one.until.IsZero() || now.Before(one.until))
 	})
 	all = slices.DeleteFunc(all, func(one *orphan) bool { return now.Before(one.next) })
@@ -93,8 +93,8 @@ func (o *orphans) deleteAll(ctx context.Context) {
 	}
 	listed := make(map[string]zkconn.Listing)
 	all = slices.DeleteFunc(all, func(one *orphan) bool {
-		if one.until.IsZero() {
-			return false
+		if known := one.until.IsZero(); known || ctx.Err() != nil {
+			return !known
 		}
 		if _, known := listed[one.parent]; !known {
 			listed[one.parent], _ = link.List(ctx, one.parent)
@@ -107,7 +107,7 @@ func (o *orphans) deleteAll(ctx context.Context) {
 		}
 		return i < 0
 	})
-	atOnce(slices.Values(all), func(one *orphan) {
+	atOnce(ctx, slices.Values(all), func(one *orphan) {
 		path := one.parent + "/" + one.guid
 		switch err := link.Delete(ctx, one.sess, path); {
 		case err == nil, errors.Is(err, zk.ErrNoNode):

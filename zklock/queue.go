@@ -108,10 +108,7 @@ func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[
 	defer cancel(nil)
 	var mu sync.Mutex
 	nodes := make(map[string]zkconn.Znode, len(line))
-	atOnce(slices.Values(line), func(x entry) {
-		if reading.Err() != nil {
-			return
-		}
+	atOnce(reading, slices.Values(line), func(x entry) {
 		node, err := e.link.Get(reading, parent+"/"+x.name)
 		if err == nil {
 			mu.Lock()
@@ -127,12 +124,15 @@ func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[
 	return nodes, context.Cause(reading)
 }
 
-// atOnce calls f with each of all, and with as many as readers at the same time.
-func atOnce[T any](all iter.Seq[T], f func(T)) {
+// atOnce calls f with each of all until ctx ends, and with as many as readers at the same time.
+func atOnce[T any](ctx context.Context, all iter.Seq[T], f func(T)) {
 	var calls sync.WaitGroup
 	slots := make(chan struct{}, readers)
 	for x := range all {
 		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		calls.Go(func() {
 			defer func() { <-slots }()
 			f(x)
