@@ -24,7 +24,7 @@ type simulatedLink struct {
 // The bounds of a client of ZooKeeper within a lease. A client dials at growing intervals while no server serves it.
 const (
 	mostConnections = 100
-	mostRequests    = 20_000
+	mostRequests    = 1_500
 )
 
 func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {

@@ -111,6 +111,7 @@ var ops = []struct {
 	{faultproxy.OpDelete, "delete"},
 	{faultproxy.OpMulti, "multi"},
 	{faultproxy.OpGetData, "read"},
+	{faultproxy.OpSetData, "write"},
 }
 
 // zooKeeperSlots are the slots of a run.
