@@ -160,8 +160,8 @@ func TestTimeoutGrows(t *testing.T) {
 	})
 }
 
-// Z51. The end of a grown session is lost, or its reply, or connections are shorter than its lease: the holder knows first, and locks are
-// granted again all the same.
+// Z51. The request that ends a grown session is lost, or its reply, or connections are shorter than its lease: the holder knows first, and
+// a lock can be acquired again.
 func TestTimeoutGrows_Faults_HolderKnowsFirst(t *testing.T) {
 	for name, fault := range map[string]func(t *testing.T, e *zkfake.Ensemble, client *wired, lock *holdfast.Lock){
 		"the lease is over before the session is resumed": func(_ *testing.T, _ *zkfake.Ensemble, client *wired, lock *holdfast.Lock) {
