@@ -20,7 +20,7 @@ func TestRequests_Contended_AsFewAsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		limit int // 0: locks
 		most  int64
-	}{{0, 9}, {1, 12}, {2, 12}, {3, 12}, {8, 17}, {32, 30}} {
+	}{{0, 10}, {1, 12}, {2, 12}, {3, 12}, {8, 17}, {32, 30}} {
 		t.Run(fmt.Sprint(c.limit), func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 				var opts []holdfast.Option

@@ -91,10 +91,12 @@ func TestPlan(t *testing.T) {
 	}{
 		{"x", exclusive, "0", 0, true},
 		{"sx", exclusive, "01", 0, true},
-		{"xxx", exclusive, "12", 1, false},
-		{"xxxxx", exclusive, "34", 1, false},
+		{"xxx", exclusive, "012", 0, true},
+		{"xxxx", exclusive, "123", 2, false},
+		{"xxxxx", exclusive, "234", 2, false},
 		{"sxs", reader, "1", 0, true},
-		{"xxxs", reader, "12", 1, false},
+		{"xxxs", reader, "012", 0, true},
+		{"xxxxs", reader, "123", 2, false},
 		{"w", exclusive, "0", 0, false}, // the writer may leave a reader
 		{"wx", exclusive, "01", 1, false},
 		{"w", reader, "0", 0, false},

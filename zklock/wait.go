@@ -35,7 +35,8 @@ const mostCounted = 8
 //
 // A short line is watched as a whole, and its deletions are counted. The deletion that leaves k-1 nodes is the grant if nothing but the
 // line is in the way: no other node before a line of permits, and fewer permits than the limit beside a line of other nodes. Otherwise
-// the queue is listed then. Of a long line the last k+1 nodes are watched: the first of their deletions has the queue listed.
+// the queue is listed then. Of a long line the last k+1 nodes are watched, or three if that is more: the first of their deletions has the
+// queue listed. A list of thousands may take longer than a hand-off, so two nodes would be too few.
 //
 // Where the limit is large, only the first waiter of a line watches for departures, by a watch on the queue. Every other waiter watches
 // its predecessor, which writes to its node when it is granted the key. The waiter stood in the queue before the predecessor listed it
@@ -61,10 +62,10 @@ func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
 		return plan{queue: true}
 	case k > mostCounted:
 		return plan{nodes: line[len(line)-1:], chain: true}
-	case alone && !returns && len(line) <= max(2*k-1, 2):
+	case alone && !returns && len(line) <= max(2*k-1, 3):
 		return plan{nodes: line, until: k - 1, enough: true}
 	}
-	line = line[max(0, len(line)-k-1):]
+	line = line[max(0, len(line)-max(k+1, 3)):]
 	return plan{nodes: line, until: len(line) - 1}
 }
 

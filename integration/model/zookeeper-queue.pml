@@ -12,6 +12,9 @@
  *
  * A holder or waiter whose node an operator has deleted is excused from exclusion and tokens_rise until it learns of that.
  *
+ * A waiter watches two nodes before its own. The engine watches three, by the same rule: it counts the deletions of a line that it
+ * watches as a whole, and the first deletion among the last of a longer line makes it list the queue.
+ *
  * Left out: contenders that share a client; try, reclaim, foreign contenders but for a downgrading Curator thread; reads that
  * are in flight when a session ends; the end of the sequence counter; writes to nodes; transactions of several creations and
  * deletions, which are one order of them; the times of looks for orphans. Clients are alike, so they begin in the order of
