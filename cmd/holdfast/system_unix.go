@@ -57,8 +57,11 @@ func inGroup(cmd *exec.Cmd) (cleanUp func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		kill = time.Now().Add(cmd.WaitDelay)
+		// A stopped process handles SIGTERM only when it continues. It must continue before the command itself ends, too: then the kernel
+		// would send it SIGHUP, as a stopped process of an orphaned group.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT)
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT) // a stopped process handles SIGTERM only after this
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT)
 		return err
 	}
 	return func() {
