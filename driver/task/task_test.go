@@ -53,19 +53,23 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestTaskBeginsTask: a task that is under way when Close begins cannot begin others,
-// so that Close ends.
+// TestTaskBeginsTask: a task that is running when Close begins can begin another. Close waits for both.
 func TestTaskBeginsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGroup()
-		result := make(chan bool, 1)
+		undone := false
 		g.Go(func(context.Context) {
 			<-g.Open().Done()
-			result <- g.Go(func(context.Context) {})
+			if !g.Go(func(context.Context) {
+				time.Sleep(time.Second)
+				undone = true
+			}) {
+				t.Error("a running task cannot begin another while Close waits")
+			}
 		})
 		g.Close(t.Context())
-		if <-result {
-			t.Error("a task began while Close was waiting")
+		if !undone {
+			t.Error("Close did not wait for the second task")
 		}
 	})
 }

@@ -41,8 +41,8 @@ func (e *Engine) settle(key, grant string, open []attempt, owed bool) {
 	d.open = slices.DeleteFunc(append(d.open, open...), func(a attempt) bool { return now.Sub(a.sent) >= e.opts.Late })
 	d.since, d.fresh = now, true
 	e.mu.Unlock()
-	if first && !e.tasks.Go(func(ctx context.Context) { e.pay(ctx, key, d) }) {
-		e.pay(e.tasks.Context(), key, d) // the caller is a task itself
+	if first {
+		e.tasks.Go(func(ctx context.Context) { e.pay(ctx, key, d) })
 	}
 }
 
