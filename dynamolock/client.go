@@ -78,7 +78,7 @@ func (e *engine) Close(ctx context.Context) error {
 func (s *store) open(ctx context.Context) error {
 	ctx, cancel, rounds := s.opts.open(ctx)
 	defer cancel()
-	t := &table{ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: rounds}
+	t := &table{clock: s.host, ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: rounds}
 	out, err := t.wait(ctx)
 	if err != nil {
 		s.reach.close()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -156,7 +156,7 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 		return min(h.opts.RetryDelay, 50*time.Millisecond)
 	}
 	if h.failing == nil {
-		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()
+		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start(h.host)
 	}
 	pause, _ := h.failing.Next()
 	if classIs(err, Unknown) {
