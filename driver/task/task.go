@@ -1,4 +1,4 @@
-// Package task owns the goroutines of an engine's client, so that Close can wait for them.
+// Package task owns the goroutines of an engine's client, so that Close can wait for them, and repeats its heartbeats.
 package task
 
 import (
