@@ -31,7 +31,7 @@ import (
 // called; it then fails with [ErrClosed]. Input has been validated. The client adds the operation and the key to errors.
 type Driver interface {
 	// CheckKey refuses, with an [*InvalidError], keys that the engine cannot take beyond the portable rules of [CheckKey] (with
-	// Config.AnyKey, instead of them), and modes that it does not have. It sends nothing. mode is zero if the key is not to be
+	// Features.AnyKey, instead of them), and modes that it does not have. It sends nothing. mode is zero if the key is not to be
 	// acquired.
 	CheckKey(key string, mode Mode) error
 
@@ -176,10 +176,19 @@ type Config struct {
 	Margin       time.Duration // see [Margin]
 	Logger       *slog.Logger  // nil: silent
 	AbsoluteKeys bool          // keys may start with a slash, which the engine interprets
-	AnyKey       bool          // the engine alone has rules for keys and prefixes; a key is not empty
-	Clock        Clock         // nil: the machine's; for tests of engines
+	Features     Features
+	Clock        Clock // nil: the machine's; for tests of engines
 	// Lease is the present length of the session or of a lease. It bounds a try; nil: only ctx bounds it.
 	Lease func() time.Duration
+}
+
+// Features are what engines differ in. Programs read them, and the conformance suite checks what they promise.
+type Features struct {
+	Ordered      bool // waiters are served in the order of arrival, Info.Queue lists them, and OnEvent receives their places
+	Shares       bool // keys can be shared; otherwise CheckKey refuses all modes but that of an exclusive lock
+	Tokenless    bool // every token is 0
+	NeverExpires bool // no lock ends because its holder is silent: only Break frees the key of a dead holder
+	AnyKey       bool // the engine alone has rules for keys and prefixes; a key is not empty
 }
 
 // A Host is the client as its Driver sees it. No method blocks.

@@ -40,8 +40,6 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 			Lanes:      conformanceLanes,
 			Lease:      first.SessionTimeout(),
 			Soon:       20 * time.Second,
-			Ordered:    true,
-			Shares:     names != zklock.CuratorLatchNames,
 			Heartbeats: locktest.PerSession,
 			Unknown:    []string{"Since", "Lease", "LastHeard"},
 		}, string(target.Source()) + versionOf(t, addr)

@@ -146,7 +146,7 @@ func dataAfterTheEnd(e *env) {
 		refused(lock, end(lock))
 	}
 	refused(old(), holdfast.ErrReclaimed)
-	if lock := old(); !e.engine.NeverExpires {
+	if lock := old(); !e.NeverExpires {
 		a.Cut()
 		e.ends(lock, e.handOver(), ruleAlone, expired...)
 		refused(lock, expired...) // at once, though nothing can be sent

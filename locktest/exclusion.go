@@ -103,15 +103,15 @@ func inspectSetsEveryField(e *env) {
 	a, b := e.client(), e.client()
 	opts := []holdfast.Option{holdfast.WithData([]byte("data"))}
 	unset := append([]string{"Stale", "Unfenced"}, e.engine.Unknown...) // of an observer, and of a foreign program
-	if e.engine.Shares {
+	if e.Shares {
 		opts = append(opts, holdfast.WithLimit(1))
 	} else {
 		unset = append(unset, "Shared", "Limit", "Holders")
 	}
-	if e.engine.Tokenless {
+	if e.Tokenless {
 		unset = append(unset, "Token")
 	}
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		unset = append(unset, "Queue")
 	}
 	lock := e.hold(a, opts...)

@@ -49,7 +49,7 @@ func (e *env) serves(n int, quits ...int) {
 			stay, owners = append(stay, i), append(owners, fmt.Sprint("owner", i))
 		}
 	}
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		owners = nil
 	}
 	got := e.queued(a, e.key, len(stay))
@@ -61,7 +61,7 @@ func (e *env) serves(n int, quits ...int) {
 	for _, i := range stay {
 		waiters[i].granted(e.patience(), ruleServed)
 	}
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		slices.Sort(served)
 	}
 	e.brokenIf(!slices.Equal(served, stay), "first come, first served, if there is a queue", "served %v, want %v", served, stay)
@@ -191,7 +191,7 @@ const (
 
 // oneWokenPerPermit counts, by the places that OnEvent receives, the waiters that look at the queue when a permit comes back.
 func oneWokenPerPermit(e *env) {
-	e.needs(e.engine.Ordered, "tell places")
+	e.needs(e.Ordered, "tell places")
 	const waiters = 8
 	const few = 3 // whose place has become that of the first, or of one that looks ahead
 	a := e.client()
@@ -237,7 +237,7 @@ func writerGivesUp(e *env) {
 	for _, m := range sharedModes {
 		lock := e.hold(a, m.option())
 		for _, lost := range []bool{false, true} {
-			if lost && e.engine.NeverExpires {
+			if lost && e.NeverExpires {
 				continue
 			}
 			writer := e.wait(b).waits(a, e.key, 1)
@@ -295,7 +295,7 @@ func writerIsServed(e *env) {
 
 // deadWriterKeepsNobodyOut has a writer die while it waits.
 func deadWriterKeepsNobodyOut(e *env) {
-	e.needs(!e.engine.NeverExpires, "end a lease")
+	e.needs(!e.NeverExpires, "end a lease")
 	a, b, c := e.client(), e.client(), e.client()
 	lock := e.hold(a, holdfast.WithShared())
 	writer := e.wait(b).waits(a, e.key, 1)

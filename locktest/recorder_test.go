@@ -72,8 +72,6 @@ func newEngine(l fault) Engine {
 		Bubble: synctest.Test,
 		Lease:  lease,
 		Soon:   10 * time.Millisecond, Late: 10 * time.Millisecond,
-		Ordered: true,
-		Shares:  true,
 		Unknown: []string{"LastHeard"},
 	}
 }

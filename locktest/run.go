@@ -117,6 +117,8 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 	over := make(chan struct{})
 	go func() { // a fatal failure ends the goroutine
 		defer close(over)
+		e.first = e.clientWith(ClientOptions{})
+		e.Features = e.first.Features()
 		c.run(e)
 	}()
 	e.returns(over, limit, "the case itself")

@@ -125,7 +125,7 @@ func acquireBy[L any](ctx context.Context, a *app, c *client, q *acquireFlags, a
 	a.log.Info("connected; the lock is asked for", "key", q.key)
 	call := ctx
 	switch {
-	case q.try && c.queues:
+	case q.try && c.Features().Ordered:
 		bounded, cancel := a.bounded(ctx)
 		defer cancel()
 		call = bounded
