@@ -39,7 +39,7 @@ type Driver interface {
 	//  1. When ctx ends it returns at once, even if the engine does not answer, and undoes in the background what the call had begun.
 	//  2. Its error then says what it was waiting for: a [*HeldError], or an error that matches [ErrDisconnected].
 	//  3. With req.Wait unset, it waits for no holder and no waiter, but returns a [*HeldError] that describes the key. See Watcher.
-	//  4. It passes each transient failure to req.Retry.
+	//  4. It passes each transient failure to req.Retry. It returns [ErrReclaimed] if its place in a queue was reclaimed.
 	//  5. It never returns a grant that the engine does not have, and never leaves one in the engine that was not returned.
 	//  6. If the engine has a queue, it calls req.Queued for a request that waits, at each entry and at each later look at the queue,
 	//     if any requests are ahead.
@@ -119,7 +119,7 @@ type Request struct {
 	Mode    Mode
 	Wait    bool // wait for the present holders
 	Reclaim bool // end other clients' grants under the same Owner, and their places in the queue if there is one
-	Yield   bool // without a queue: let all waiters look at the key first, since the client has just given it back for them
+	Yield   bool // let all waiters look at the key first, since the client has just given it back for them; a queue does so anyway
 
 	// Retry is called with each transient failure. It returns nil after the delay that the user's holdfast.Retry asks for, or sooner
 	// when wake closes (nil never does), if there is to be another try; otherwise the error to return.
@@ -165,8 +165,9 @@ type Hold interface {
 
 	// Release gives the key back. It is called once, however the hold ended; Close calls it for all holds at the same time, and the
 	// engine bounds its requests. It retries until the engine has confirmed, the grant is known to be gone, or ctx ends, when the
-	// client is done closing. It returns nil, [ErrLost] if the grant was gone, or what prevented the confirmation. It never touches
-	// another grant.
+	// client is done closing. It returns nil, [ErrLost] if the grant was gone, or what prevented the confirmation. If the grant is found
+	// gone after a request of Release had no answer, that request may have given it back: nil, unless another cause is known.
+	// Release never touches another grant.
 	Release(ctx context.Context) error
 }
 

@@ -15,7 +15,7 @@ import (
 // cases is the suite, in the order of the guarantees.
 var cases = slices.Concat(
 	exclusionCases, leaseCases, endCases, giveUpCases, orphanCases, orderCases, ttlCases, eventCases, onEventCases, releaseCases, closeCases,
-	inputCases, reclaimCases, observeCases, loseCases, stallCases, electionCases, dataCases, askCases, allCases, shareCases, permitCases,
+	inputCases, reclaimCases, observeCases, loseCases, stallCases, electionCases, dataCases, dataFates, askCases, allCases, shareCases, permitCases,
 	mixedCases, turnCases,
 )
 
