@@ -15,8 +15,8 @@ import (
 // with the calls that log; and that each text of a log in the table of alarms is one.
 func checkAttributes() {
 	table := pairs(read("docs/operations.md"), "(?m)^\\| `([a-z]+)` \\| ([a-zA-Z0-9.]+) \\| \\S")
-	if list := pairs(read("internal/logtest/logtest.go"), `(?m)^\t"(\w+)":\s+"([\w.]+)",`); len(table) == 0 || !maps.Equal(table, list) {
-		fault("docs/operations.md lists the attributes %v, internal/logtest %v", table, list)
+	if list := pairs(read("locktest/logtest/logtest.go"), `(?m)^\t"(\w+)":\s+"([\w.]+)",`); len(table) == 0 || !maps.Equal(table, list) {
+		fault("docs/operations.md lists the attributes %v, locktest/logtest %v", table, list)
 	}
 	unused, sources := maps.Clone(table), ""
 	for _, name := range files(".go") {
