@@ -79,6 +79,7 @@ type Proxy struct {
 // Start listens, and forwards to upstream, which need not be up yet.
 func Start(upstream string, o Options) (*Proxy, error) {
 	p := InMemory(upstream, o)
+	p.addr = ""
 	if o.Listen == nil {
 		p.opts.Listen = func() (net.Listener, error) { return net.Listen("tcp", cmp.Or(p.addr, "127.0.0.1:0")) }
 	}
@@ -92,12 +93,12 @@ func Start(upstream string, o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// InMemory returns a proxy that does not listen, unless Options.Listen is set: clients connect by its Dial.
+// InMemory returns a proxy that does not listen: clients connect by its Dial.
 func InMemory(upstream string, o Options) *Proxy {
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
 	}
-	p := &Proxy{opts: o, upstream: upstream, conns: make(map[*conn]struct{})}
+	p := &Proxy{opts: o, addr: upstream, upstream: upstream, conns: make(map[*conn]struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.gate.Store(newGate())
 	return p
@@ -113,8 +114,8 @@ func (p *Proxy) Dial(_ context.Context, network, _ string) (net.Conn, error) {
 	return client, nil
 }
 
-// Addr is the address to give to clients, as "ip:port". It stays the same for the life of the proxy. It is empty if the proxy does not
-// listen.
+// Addr is the address to give to clients, as "ip:port": of a proxy that is [InMemory], the upstream's. It stays the same for the life of
+// the proxy.
 func (p *Proxy) Addr() string { return p.addr }
 
 // SetUpstream changes where connections accepted from now on are forwarded to.
