@@ -2,8 +2,8 @@
 //
 // A [holdfast.Client] validates a call, makes it a [Request], and hands it to the engine's [Driver], which returns a [Grant]. The
 // [Lease] of the grant ends on the client's own clocks. The engine reports later changes to the [Host] and to the functions of the
-// request. An engine starts with holdfast.New, and package locktest checks its contract. Package memlock is the shortest engine to
-// read; [CONTRIBUTING.md] goes through the steps.
+// request. An engine starts with holdfast.New, and package locktest checks its contract. [Write an engine in a day] goes through the
+// steps with an engine over a map.
 //
 // For all methods of a driver:
 //
@@ -15,7 +15,7 @@
 //   - A grant whose lease has run out when Acquire returns is void: the client calls Release on its Hold, and then Acquire again.
 //
 // [holdfast.Client]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Client
-// [CONTRIBUTING.md]: https://github.com/holdfast-go/holdfast/blob/main/CONTRIBUTING.md#writing-an-engine
+// [Write an engine in a day]: https://github.com/holdfast-go/holdfast/blob/main/docs/engine.md
 package driver
 
 import (

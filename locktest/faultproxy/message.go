@@ -24,7 +24,7 @@ const (
 	Pass Verdict = iota
 	// Cut swallows the message and closes the connection (FIN) after the earlier messages of the same direction have been delivered.
 	Cut
-	// Late closes the connection for the client. The message reaches the server after Options.LateRequest, and its answer nobody.
+	// Late closes the connection for the client. The message reaches the server after Options.LateRequest; the answer is lost.
 	Late
 )
 
