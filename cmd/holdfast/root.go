@@ -65,8 +65,8 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// helpTexts has the help of commands by their names. Examples follow the line "Examples:". What differs on an engine is in the file of
-// the engine, in sections that begin with the name of the command in brackets.
+// helpTexts has the help of commands by their names. Examples follow the line "Examples:". The file of an engine adds what
+// differs there. Its sections begin with the name of a command in brackets.
 //
 //go:embed help
 var helpTexts embed.FS
