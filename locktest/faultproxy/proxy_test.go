@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,10 +142,11 @@ func TestLose(t *testing.T) {
 			if c.goesOn {
 				conn.expect("b")
 			}
-			var got string
+			var all []string
 			for range len(c.reads) {
-				got += <-read
+				all = append(all, <-read)
 			}
+			got := strings.Join(all, "")
 			if took := time.Since(began); got != c.reads || c.later && took < late || len(read) > 0 {
 				t.Errorf("the server read %q and %d more, after %v; want %q", got, len(read), took, c.reads)
 			}
