@@ -213,8 +213,9 @@ func setDataLoses(e *env, fate Fate) {
 		a.Lose(nil)
 		e.noError(lock.SetData(e.within(e.patience()), []byte("new")), "SetData of a live lock succeeds", what)
 		e.hasData(b, e.key, "new", "what SetData has confirmed, others read")
-		e.arrived(sent, fate)
-		e.hasData(b, e.key, "new", ruleDataOrder+" ("+what+")")
+		for late := sent.Add(e.engine.Lease * 5 / 8); fate == LateRequest && time.Now().Before(late); time.Sleep(e.engine.Lease / 100) {
+			e.hasData(b, e.key, "new", ruleDataOrder+" ("+what+")")
+		}
 		e.isLive(lock, "a lock lives on, whatever comes of SetData")
 		e.releaseInTime(lock, what)
 	})

@@ -237,10 +237,12 @@ func oneWokenPerPermit(e *env) {
 	told := func() int { e.settle(); return len(log.of(holdfast.Queued)) }
 	woken, idle := 0, 0
 	for _, w := range waiting[:rounds] {
-		before, quiet := told(), told()
+		before, began := told(), time.Now()
+		quiet, end := told(), time.Now()
 		e.release(locks[0])
 		locks = append(locks[1:], w.granted(e.handOver(), ruleNext))
-		woken, idle = woken+told()-quiet, idle+quiet-before
+		woken += told() - quiet
+		idle += int(float64(quiet-before) * float64(time.Since(end)) / float64(end.Sub(began)))
 	}
 	e.brokenIf(woken > rounds*few+2*idle, "a permit that is given back wakes one waiter",
 		"for %d permits, %d places were told; while nothing happened, %d", rounds, woken, idle)

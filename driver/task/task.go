@@ -39,7 +39,7 @@ func (g *Group) Open() context.Context { return g.open }
 func (g *Group) Go(f func(ctx context.Context)) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open.Err() != nil && g.running == 0 {
+	if g.open.Err() != nil && (g.running == 0 || g.ctx.Err() != nil) {
 		return false
 	}
 	g.running++

@@ -35,10 +35,20 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	return &locktest.Client{
 		API:    c.Client,
 		Cut:    c.conn.cut,
-		Heal:   c.conn.heal,
+		Heal:   func() { c.conn.mu.Lock(); c.conn.lose = nil; c.conn.mu.Unlock(); c.conn.heal() },
 		Pause:  func() { clock.Pause(); c.conn.cut() },
 		Resume: func() { c.conn.heal(); clock.Resume() },
 		Jump:   clock.Jump,
+		Lose: func(next func() locktest.Fate) {
+			c.conn.heal()
+			c.conn.mu.Lock()
+			defer c.conn.mu.Unlock()
+			c.conn.late = lease / 10
+			c.conn.lose = nil
+			if next != nil {
+				c.conn.lose = func() bool { return next() == locktest.LateReply }
+			}
+		},
 	}
 }
 

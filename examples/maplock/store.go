@@ -67,6 +67,8 @@ type conn struct {
 
 	mu     sync.Mutex
 	healed chan struct{} // nil while the connection is not cut
+	lose   func() bool   // late reply
+	late   time.Duration
 }
 
 // A request reads or changes records in one step.
@@ -77,11 +79,18 @@ func (c *conn) do(ctx context.Context, f request) error {
 	for {
 		c.mu.Lock()
 		healed := c.healed
+		late := healed == nil && ctx.Err() == nil && c.lose != nil && c.lose()
+		if late {
+			c.healed = make(chan struct{})
+		}
 		c.mu.Unlock()
 		if healed == nil && ctx.Err() == nil {
 			c.store.mu.Lock()
-			defer c.store.mu.Unlock()
 			f(c.store.records, time.Now())
+			c.store.mu.Unlock()
+			if late {
+				time.Sleep(c.late)
+			}
 			return nil
 		}
 		select {
