@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/driver/task"
 )
 
@@ -30,7 +29,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	err := driver.Held(driver.Info{Key: req.Key})
 	wait := req.Yield
 	for {
-		if wait && !backoff.Sleep(ctx, e.host, e.poll(), nil) {
+		if wait && !task.Sleep(ctx, e.host, e.poll()) {
 			return driver.Grant{}, err
 		}
 		sent := e.host.Now()
@@ -101,7 +100,7 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 		if err == nil {
 			tell(info)
 		}
-		if !backoff.Sleep(ctx, e.host, e.poll(), nil) {
+		if !task.Sleep(ctx, e.host, e.poll()) {
 			return driver.ContextError(ctx)
 		}
 	}
