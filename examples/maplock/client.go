@@ -45,7 +45,7 @@ func New(store *Store, o Options) (*Client, error) {
 		e.host = host
 		host.SetConnected(true)
 		e.ping = task.Repeat(context.Background(), host, e.poll(), func(ctx context.Context) time.Duration {
-			err := e.send(ctx, func(map[string]*record, time.Time) {})
+			err := e.send(ctx, func(table, time.Time) {})
 			if ctx.Err() == nil {
 				host.SetConnected(err == nil)
 			}
