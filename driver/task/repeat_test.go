@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/task"
 )
 
-// TestRepeat has a function called that takes two seconds, with pauses of ten.
+// TestRepeat repeats a function that takes two seconds, with pauses of ten.
 func TestRepeat(t *testing.T) {
 	const s = time.Second
 	const call, pause = 2 * s, 10 * s
