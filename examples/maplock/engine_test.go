@@ -35,27 +35,17 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	return &locktest.Client{
 		API:    c.Client,
 		Cut:    c.conn.cut,
-		Heal:   func() { c.conn.mu.Lock(); c.conn.lose = nil; c.conn.mu.Unlock(); c.conn.heal() },
+		Heal:   c.conn.heal,
 		Pause:  func() { clock.Pause(); c.conn.cut() },
 		Resume: func() { c.conn.heal(); clock.Resume() },
 		Jump:   clock.Jump,
-		Lose: func(next func() locktest.Fate) {
-			c.conn.heal()
-			c.conn.mu.Lock()
-			defer c.conn.mu.Unlock()
-			c.conn.late = lease / 10
-			c.conn.lose = nil
-			if next != nil {
-				c.conn.lose = func() bool { return next() == locktest.LateReply }
-			}
-		},
 	}
 }
 
 func (h *harness) Residue(_ testing.TB, key string) (left []string) {
 	c := &conn{store: h.store}
-	_ = c.do(context.Background(), func(records map[string]*record, now time.Time) {
-		if info := records[key].info(key, now); info.Held {
+	_ = c.do(context.Background(), func(t table, now time.Time) {
+		if info := t[key].info(key, now); info.Held {
 			left = append(left, info.Owner)
 		}
 	})
