@@ -34,8 +34,8 @@ func (g *Group) Context() context.Context { return g.ctx }
 // Open returns a context that ends when Close begins, for tasks not worth finishing.
 func (g *Group) Open() context.Context { return g.open }
 
-// Go runs f on a goroutine. It returns false, and f does not run, if Close has begun and no task is running: a running task can always
-// begin another, such as the undo of its own request.
+// Go runs f on a goroutine. While Close waits, a running task can still begin another, such as the undo of its own request. Go returns
+// false, and f does not run, if Close has begun and no task is running, or if Close has stopped waiting.
 func (g *Group) Go(f func(ctx context.Context)) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

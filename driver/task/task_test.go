@@ -55,25 +55,38 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestTaskBeginsTask: a task that is running when Close begins can begin another. Close waits for both.
+// TestTaskBeginsTask: a task that is running when Close begins can begin another, which can begin a third, and so on. Close waits for all,
+// until its ctx ends.
 func TestTaskBeginsTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewGroup()
-		undone := false
-		g.Go(func(context.Context) {
-			<-g.Open().Done()
-			if !g.Go(func(context.Context) {
-				time.Sleep(time.Second)
-				undone = true
-			}) {
-				t.Error("a running task cannot begin another while Close waits")
+	const limit = 10 * time.Second
+	for _, test := range []struct {
+		tasks int
+		want  time.Duration
+	}{{2, 2 * time.Second}, {100, limit}} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewGroup()
+			begun := 0
+			var next func(context.Context)
+			next = func(ctx context.Context) {
+				begun++
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
+				if begun < test.tasks && g.Go(next) != (ctx.Err() == nil) {
+					t.Error("a running task can begin another while Close waits, and only then")
+				}
+			}
+			g.Go(next)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			began := time.Now()
+			g.Close(ctx)
+			if took := time.Since(began); took != test.want {
+				t.Errorf("%d tasks: Close took %v, want %v", test.tasks, took, test.want)
 			}
 		})
-		g.Close(t.Context())
-		if !undone {
-			t.Error("Close did not wait for the second task")
-		}
-	})
+	}
 }
 
 // TestNoBareGo: a package that has a Group, such as an engine, starts goroutines by it only, so that Close waits for them.
