@@ -213,7 +213,9 @@ func setDataLoses(e *env, fate Fate) {
 		a.Lose(nil)
 		e.noError(lock.SetData(e.within(e.patience()), []byte("new")), "SetData of a live lock succeeds", what)
 		e.hasData(b, e.key, "new", "what SetData has confirmed, others read")
-		for late := sent.Add(e.engine.Lease * 5 / 8); fate == LateRequest && time.Now().Before(late); time.Sleep(e.engine.Lease / 100) {
+		// A heartbeat may soon replace late data.
+		for fate == LateRequest && time.Since(sent) < e.engine.Lease*5/8 {
+			time.Sleep(e.engine.Lease / 100)
 			e.hasData(b, e.key, "new", ruleDataOrder+" ("+what+")")
 		}
 		e.isLive(lock, "a lock lives on, whatever comes of SetData")

@@ -91,6 +91,9 @@ func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
 			return g, err
 		})
 	}
+	if h.fault.undead {
+		wrap = keeper(t, h.store)
+	}
 	c, err := memlock.New(&memlock.Options{
 		Store: h.store, Lease: lease, Owner: o.Owner, OnEvent: o.OnEvent, Wrap: wrap,
 	})

@@ -115,7 +115,9 @@ func breakSparesTheSuccessor(e *env) {
 	first := e.hold(a)
 	stale := e.inspect(b)
 	e.release(first)
-	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone")
+	err := b.Break(e.soon(), stale)
+	e.failsWith(err, holdfast.ErrChanged, rule, "for a grant that is gone")
+	e.brokenIf(errors.Is(err, holdfast.ErrLost), "a client that breaks another's grant loses no lock", "%v", err)
 	second := e.hold(a) // by the same client: only the grant differs
 	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone, with the key held by another")
 	e.isLive(second, rule)

@@ -19,12 +19,7 @@ type Options struct {
 	Owner   string
 	OnEvent func(holdfast.Event)
 	Clock   driver.Clock // for tests
-}
-
-// A Client acquires locks from a store.
-type Client struct {
-	*holdfast.Client
-	conn *conn
+	carry   carrier      // for tests
 }
 
 // engine implements driver.Driver.
@@ -37,9 +32,15 @@ type engine struct {
 }
 
 // New returns a client.
-func New(store *Store, o Options) (*Client, error) {
-	e := &engine{conn: &conn{store: store}, lease: o.Lease, id: crypto.Text() + "-"}
-	client, err := holdfast.New(driver.Config{
+func New(store *Store, o Options) (*holdfast.Client, error) {
+	if o.Lease < time.Second {
+		return nil, driver.Invalid("Options.Lease", "%v is less than a second", o.Lease)
+	}
+	if o.carry == nil {
+		o.carry = direct
+	}
+	e := &engine{conn: &conn{store: store, carry: o.carry}, lease: o.Lease, id: crypto.Text() + "-"}
+	return holdfast.New(driver.Config{
 		Owner: o.Owner, Clock: o.Clock, Lease: func() time.Duration { return o.Lease },
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		e.host = host
@@ -53,7 +54,6 @@ func New(store *Store, o Options) (*Client, error) {
 		})
 		return e, nil
 	})
-	return &Client{client, e.conn}, err
 }
 
 // poll returns the pause between two polls, with jitter: clients that start together must not poll in step.

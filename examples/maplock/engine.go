@@ -1,7 +1,6 @@
 package maplock
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,11 +20,7 @@ func (e *engine) CheckKey(_ string, mode driver.Mode) error {
 }
 
 func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	err := driver.Held(driver.Info{Key: req.Key})
-	for wait := req.Yield; ; wait = true {
-		if wait && !task.Sleep(ctx, e.host, e.poll()) {
-			return driver.Grant{}, err
-		}
+	for {
 		var mine driver.Holder
 		var other driver.Info
 		sent := e.host.Now()
@@ -40,10 +35,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			h.lease.Renew(sent)
 			h.beats = task.Repeat(context.Background(), e.host, e.lease/10, h.beat)
 			return driver.Grant{Token: mine.Token, Lease: h.lease, Hold: h}, nil
-		default:
-			if err = driver.Held(other); !req.Wait {
-				return driver.Grant{}, err
-			}
+		case !req.Wait, !task.Sleep(ctx, e.host, e.poll()):
+			return driver.Grant{}, driver.Held(other)
 		}
 	}
 }
@@ -80,29 +73,28 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 }
 
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
-	return e.change(ctx, e.retry, info.Key, info.Grant, func(r *record, now time.Time) { r.until = now })
+	return e.change(ctx, e.retry, info.Key, info.Grant, changed, func(r *record, now time.Time) { r.until = now })
 }
 
 func (e *engine) Ask(ctx context.Context, info driver.Info) error {
-	return e.change(ctx, e.retry, info.Key, info.Grant, func(r *record, _ time.Time) { r.asked = true })
+	return e.change(ctx, e.retry, info.Key, info.Grant, changed, func(r *record, _ time.Time) { r.asked = true })
 }
 
-// change changes the record of a grant by send or retry. If the grant is over, the error says why.
+func changed(*record) error { return driver.ErrChanged }
+
+// change changes the record of a grant by send or retry. If the grant is over, it returns the error of gone.
 func (e *engine) change(
-	ctx context.Context, by func(context.Context, request) error, key, grant string, f func(r *record, now time.Time),
-) (gone error) {
-	err := by(ctx, func(t table, now time.Time) {
-		r, cause := t[key], driver.ErrBroken // also if the lease was over: the holder knew first
-		switch {
-		case r.info(key, now).Grant == grant:
-			f(r, now)
+	ctx context.Context, by func(context.Context, request) error, key, grant string, gone func(*record) error, f func(*record, time.Time),
+) (err error) {
+	lost := by(ctx, func(t table, now time.Time) {
+		r := t[key]
+		if r.info(key, now).Grant != grant {
+			err = gone(r)
 			return
-		case r != nil && r.reclaimed == grant:
-			cause = driver.ErrReclaimed
 		}
-		gone = fmt.Errorf("%w: %w: %w", driver.ErrChanged, driver.ErrLost, cause)
+		f(r, now)
 	})
-	return cmp.Or(err, gone)
+	return cmp.Or(lost, err)
 }
 
 func (e *engine) Close(context.Context) error {
@@ -122,7 +114,7 @@ type hold struct {
 // beat renews the lease.
 func (h *hold) beat(ctx context.Context) (pause time.Duration) {
 	sent, asked := h.host.Now(), false
-	err := h.engine.change(ctx, h.send, h.req.Key, h.grant, func(r *record, now time.Time) {
+	err := h.change(ctx, h.send, func(r *record, now time.Time) {
 		r.until, asked = now.Add(h.engine.lease), r.asked
 	})
 	if ctx.Err() == nil {
@@ -143,17 +135,28 @@ func (h *hold) beat(ctx context.Context) (pause time.Duration) {
 }
 
 // change is engine.change for the hold's grant.
-func (h *hold) change(ctx context.Context, f func(r *record, now time.Time)) error {
-	return h.engine.change(ctx, h.retry, h.req.Key, h.grant, f)
+func (h *hold) change(ctx context.Context, by func(context.Context, request) error, f func(*record, time.Time)) error {
+	return h.engine.change(ctx, by, h.req.Key, h.grant, h.gone, f)
 }
 
-func (h *hold) Verify(ctx context.Context) error { return h.change(ctx, func(*record, time.Time) {}) }
+// gone says why the grant is over. If it expired, the holder knew first.
+func (h *hold) gone(r *record) error {
+	cause := driver.ErrBroken
+	if r != nil && r.reclaimed == h.grant {
+		cause = driver.ErrReclaimed
+	}
+	return fmt.Errorf("%w: %w", driver.ErrLost, cause)
+}
+
+func (h *hold) Verify(ctx context.Context) error {
+	return h.change(ctx, h.retry, func(*record, time.Time) {})
+}
 
 func (h *hold) SetData(ctx context.Context, data []byte) error {
-	return h.change(ctx, func(r *record, _ time.Time) { r.Data = bytes.Clone(data) })
+	return h.change(ctx, h.retry, func(r *record, _ time.Time) { r.Data = data })
 }
 
 func (h *hold) Release(ctx context.Context) error {
 	h.beats.Stop()
-	return h.change(ctx, func(r *record, now time.Time) { r.until = now })
+	return h.change(ctx, h.retry, func(r *record, now time.Time) { r.until = now })
 }

@@ -37,9 +37,7 @@ func (r *record) info(key string, now time.Time) driver.Info {
 	if r == nil || !now.Before(r.until) {
 		return driver.Info{Key: key}
 	}
-	info := driver.Info{Key: key, Held: true, Holder: r.Holder}
-	info.Data = bytes.Clone(r.Data)
-	return info
+	return driver.Info{Key: key, Held: true, Holder: r.Holder}
 }
 
 // take gives a key to a client, unless another grant is in the way: it returns one of the two.
@@ -80,47 +78,31 @@ func (t table) held(prefix string, now time.Time) (found []driver.Info) {
 // A conn is a client's connection to the store.
 type conn struct {
 	store *Store
-
-	mu     sync.Mutex
-	healed chan struct{} // nil while the connection is not cut
+	carry carrier
 }
 
 // A request reads or changes records in one step.
 type request func(t table, now time.Time)
 
-// do sends a request. While the connection is cut, it waits for ctx or heal.
+// A carrier sends a request and waits for the answer, until ctx ends. Tests lose some.
+type carrier func(ctx context.Context, send func()) error
+
+func direct(ctx context.Context, send func()) error {
+	if ctx.Err() == nil {
+		send()
+	}
+	return ctx.Err()
+}
+
+// do sends a request.
 func (c *conn) do(ctx context.Context, f request) error {
-	for {
-		c.mu.Lock()
-		healed := c.healed
-		c.mu.Unlock()
-		if healed == nil && ctx.Err() == nil {
-			c.store.mu.Lock()
-			defer c.store.mu.Unlock()
-			f(c.store.table, time.Now())
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: no answer: %w", driver.ErrDisconnected, ctx.Err())
-		case <-healed:
-		}
+	err := c.carry(ctx, func() {
+		c.store.mu.Lock()
+		defer c.store.mu.Unlock()
+		f(c.store.table, time.Now())
+	})
+	if err != nil {
+		return fmt.Errorf("%w: no answer: %w", driver.ErrDisconnected, err)
 	}
-}
-
-func (c *conn) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.healed == nil {
-		c.healed = make(chan struct{})
-	}
-}
-
-func (c *conn) heal() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.healed != nil {
-		close(c.healed)
-		c.healed = nil
-	}
+	return nil
 }
