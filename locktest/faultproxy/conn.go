@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,11 +15,8 @@ type conn struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
-	greet  func(io.Reader) ([]byte, error)
 	silent bool // never forwarded: half-open, or made during a black hole
 	doomed bool // to be reset by Heal; guarded by Proxy.mu
-
-	broken atomic.Bool // a write failed: one side is gone for good
 
 	mu     sync.Mutex
 	ended  bool
@@ -37,13 +33,13 @@ func newConn(p *Proxy, id int, client socket) *conn {
 }
 
 // serve runs the connection and returns when all its goroutines have ended.
-func (c *conn) serve(upstream string) {
+func (c *conn) serve() {
 	if c.silent {
 		// Reading detects that the client has left.
 		_, _ = io.Copy(io.Discard, c.client)
 		return
 	}
-	server, err := c.p.opts.Dial(c.ctx, "tcp", upstream)
+	server, err := c.p.opts.Dial(c.ctx, "tcp", c.p.upstream)
 	if err != nil || !c.join(socket{server}) {
 		return
 	}
@@ -83,7 +79,8 @@ func (c *conn) join(server socket) bool {
 // reset ends the connection with RST on both sides: bytes in flight are lost, and both peers notice at once.
 func (c *conn) reset() { c.end(true) }
 
-// deliverLate ends the connection for the client. The message reaches the server after a while, and an answer ends the server's side.
+// deliverLate ends the connection for the client. The message reaches the server after a while. The server's side lives on until the
+// server closes it, or for a time in which the server carries the message out.
 func (c *conn) deliverLate(message []byte) {
 	const patience = 10 * time.Second // of the server
 	c.mu.Lock()
@@ -97,11 +94,12 @@ func (c *conn) deliverLate(message []byte) {
 	if server == nil {
 		return
 	}
-	context.AfterFunc(c.p.ctx, func() { _ = server.Close() })
+	defer context.AfterFunc(c.p.ctx, func() { _ = server.Close() })()
 	select {
 	case <-time.After(c.p.opts.LateRequest):
 		_, _ = server.Write(message)
 		_ = server.SetReadDeadline(time.Now().Add(patience))
+		_, _ = io.Copy(io.Discard, server)
 	case <-c.p.ctx.Done():
 	}
 }

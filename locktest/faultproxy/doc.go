@@ -10,7 +10,11 @@
 //		API:   client.Client, // connected to p.Addr()
 //		Cut:   func() { p.BlackHole(faultproxy.Both) },
 //		Stall: func() { p.Stall(faultproxy.Both) },
-//		Heal:  func() { _ = p.Heal() },
+//		Heal: func() {
+//			if err := p.Heal(); err != nil {
+//				t.Error(err)
+//			}
+//		},
 //		Lose:  p.Lose,
 //	}
 //

@@ -40,6 +40,8 @@ type pipe struct {
 	src   io.Reader
 	dst   *socket
 	queue chan item
+
+	broken bool // a write failed: dst is gone for good
 }
 
 func newPipe(c *conn, dir Direction, split bufio.SplitFunc, src io.Reader, dst *socket) *pipe {
@@ -79,8 +81,8 @@ func (pp *pipe) read() {
 // readAll queues messages until the source fails; it returns that error, or nil if the connection has ended.
 func (pp *pipe) readAll() error {
 	first := true
-	if pp.c.greet != nil && pp.dir == ToServer {
-		greeting, err := pp.c.greet(pp.src)
+	if pp.c.p.opts.Greet != nil && pp.dir == ToServer {
+		greeting, err := pp.c.p.opts.Greet(pp.src)
 		if err != nil {
 			return err
 		}
@@ -180,16 +182,16 @@ func (pp *pipe) await() mode {
 func (pp *pipe) apply(it item) bool {
 	switch it.kind {
 	case itemData:
-		if pp.c.broken.Load() {
+		if pp.broken {
 			return true
 		}
 		if _, err := pp.dst.Write(it.data); err != nil {
 			// The source learns this through the other direction, subject to its faults.
-			pp.c.broken.Store(true)
+			pp.broken = true
 		}
 		return true
 	case itemEOF:
-		if pp.c.broken.Load() {
+		if pp.broken {
 			pp.c.reset()
 			return false
 		}

@@ -41,6 +41,10 @@ type Options struct {
 	// LateRequest and LateReply are how late messages of these fates are; see locktest.Fate. LateRequest 0 makes it a LostReply.
 	LateRequest, LateReply time.Duration
 
+	// Greet reads the introduction that begins what a client sends, and returns its replacement for the upstream. Default nil: there is
+	// none.
+	Greet func(io.Reader) ([]byte, error)
+
 	// Ended is called when a connection has ended. Default nil: no function is.
 	Ended func(conn int)
 
@@ -67,7 +71,6 @@ type Proxy struct {
 	mu       sync.Mutex
 	addr     string
 	upstream string
-	greet    func(io.Reader) ([]byte, error)
 	listener net.Listener // nil while new connections are refused
 	refuse   bool
 	halfOpen bool
@@ -80,7 +83,7 @@ type Proxy struct {
 func Start(upstream string, o Options) (*Proxy, error) {
 	p := InMemory(upstream, o)
 	p.addr = ""
-	if o.Listen == nil {
+	if p.opts.Listen = o.Listen; o.Listen == nil {
 		p.opts.Listen = func() (net.Listener, error) { return net.Listen("tcp", cmp.Or(p.addr, "127.0.0.1:0")) }
 	}
 	p.mu.Lock()
@@ -95,6 +98,7 @@ func Start(upstream string, o Options) (*Proxy, error) {
 
 // InMemory returns a proxy that does not listen: clients connect by its Dial.
 func InMemory(upstream string, o Options) *Proxy {
+	o.Listen = nil
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
 	}
@@ -117,21 +121,6 @@ func (p *Proxy) Dial(_ context.Context, network, _ string) (net.Conn, error) {
 // Addr is the address to give to clients, as "ip:port": of a proxy that is [InMemory], the upstream's. It stays the same for the life of
 // the proxy.
 func (p *Proxy) Addr() string { return p.addr }
-
-// SetUpstream changes where connections accepted from now on are forwarded to.
-func (p *Proxy) SetUpstream(addr string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.upstream = addr
-}
-
-// SetGreeting replaces how clients introduce themselves on connections accepted from now on: greet reads the
-// introduction and returns its replacement for the upstream, in one piece.
-func (p *Proxy) SetGreeting(greet func(io.Reader) ([]byte, error)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.greet = greet
-}
 
 // SetLatency delays everything read from now on by d in each direction, without reducing throughput; 0 turns it off. On Linux a delivery is
 // some 50 µs late, elsewhere up to a millisecond.
@@ -224,11 +213,9 @@ func (p *Proxy) admit(client net.Conn) bool {
 	g := p.gate.Load()
 	c.silent = p.halfOpen || g.mode[ToServer.lane()] == blackHole
 	c.doomed = c.silent || g.mode[ToClient.lane()] == blackHole
-	c.greet = p.greet
 	p.conns[c] = struct{}{}
-	upstream := p.upstream
 	p.wg.Go(func() {
-		c.serve(upstream)
+		c.serve()
 		c.reset()
 		if p.opts.Ended != nil {
 			p.opts.Ended(c.id)

@@ -2,8 +2,10 @@ package faultproxy
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -153,4 +155,61 @@ func TestLose(t *testing.T) {
 			dial(t, p).echo("e")
 		})
 	}
+}
+
+// TestLose_ServerPushes: a late message is carried out by a server that pushes events meanwhile, and ends the work of clients that have
+// gone, as an HTTP server does.
+func TestLose_ServerPushes(t *testing.T) {
+	t.Parallel()
+	gone := make(chan error, 1)
+	p, err := Start(serve(t, func(conn net.Conn) {
+		for range 3 {
+			time.Sleep(pause / 2)
+			_, _ = conn.Write([]byte("event"))
+		}
+		buf := make([]byte, 1)
+		_, _ = io.ReadFull(conn, buf)
+		_ = conn.SetReadDeadline(time.Now().Add(5 * pause))
+		_, err := conn.Read(buf)
+		gone <- err
+	}), Options{LateRequest: 3 * pause})
+	started(t, p, err)
+	p.Lose(func() locktest.Fate { return locktest.LateRequest })
+	dial(t, p).send("a")
+	if err := <-gone; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the server's side of the connection ends: %v", err)
+	}
+}
+
+// TestStall_ServerCloses: a reply arrives that was sent before the server closed, although the client's next message does not.
+func TestStall_ServerCloses(t *testing.T) {
+	t.Parallel()
+	p := start(t, serve(t, func(conn net.Conn) {
+		_, _ = io.ReadFull(conn, make([]byte, 1))
+		_, _ = conn.Write([]byte("reply"))
+	}))
+	conn := dial(t, p)
+	p.Stall(ToClient)
+	for range 5 {
+		conn.send("a")
+		time.Sleep(pause / 2)
+	}
+	heal(t, p)
+	conn.expect("reply")
+}
+
+// TestHeal_PortIsTaken: Heal says so.
+func TestHeal_PortIsTaken(t *testing.T) {
+	t.Parallel()
+	p := start(t, "")
+	p.Cut()
+	other, err := net.Listen("tcp", p.Addr())
+	if err != nil {
+		t.Skip("another process has the port: ", err)
+	}
+	if err := p.Heal(); err == nil {
+		t.Error("Heal returns nil")
+	}
+	_ = other.Close()
+	heal(t, p)
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -36,9 +37,10 @@ const (
 // Proxy is a fault proxy. One of bytes sees no frames.
 type Proxy struct {
 	*bytesproxy.Proxy
-	port   func() // gives the port back, which is reserved while nothing listens, too
-	counts counts
-	judge  judge
+	port     func()                 // gives the port back, which is reserved while nothing listens, too
+	upstream atomic.Pointer[string] // nil: the first
+	counts   counts
+	judge    judge
 
 	mu    sync.Mutex
 	conns map[int]*conn
@@ -52,6 +54,11 @@ type conn struct {
 
 // Start is a proxy of bytes. upstream need not be up yet.
 func Start(upstream string) (*Proxy, error) { return new(Proxy).start(upstream, bytesproxy.Options{}) }
+
+// StartGreeting is Start for clients that introduce themselves: see Greet of the options.
+func StartGreeting(upstream string, greet func(io.Reader) ([]byte, error)) (*Proxy, error) {
+	return new(Proxy).start(upstream, bytesproxy.Options{Greet: greet})
+}
 
 // StartZooKeeper is Start for a server of ZooKeeper.
 func StartZooKeeper(upstream string) (*Proxy, error) {
@@ -109,6 +116,12 @@ func (p *Proxy) start(upstream string, o bytesproxy.Options) (*Proxy, error) {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
 	o.Listen = func() (net.Listener, error) { return child.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port.Port)) }
+	o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if other := p.upstream.Load(); other != nil {
+			address = *other
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
 	if p.Proxy, err = bytesproxy.Start(upstream, o); err != nil {
 		port.Release()
 		return nil, err
@@ -119,6 +132,9 @@ func (p *Proxy) start(upstream string, o bytesproxy.Options) (*Proxy, error) {
 	}
 	return p, nil
 }
+
+// SetUpstream changes where connections accepted from now on are forwarded to.
+func (p *Proxy) SetUpstream(addr string) { p.upstream.Store(&addr) }
 
 // Close is that of the proxy of bytes, and gives the port back.
 func (p *Proxy) Close() error {
