@@ -60,6 +60,11 @@ func (h *hold) stop() error {
 // beat makes one beat, and returns the pause before the next one.
 func (h *hold) beat(ctx context.Context) time.Duration {
 	h.heartbeat.mu.Lock()
+	if h.gone != nil { // SetData asked for this beat during the beat that found out
+		h.answerLocked(nil, h.gone)
+		h.heartbeat.mu.Unlock()
+		return -1
+	}
 	c := h.pending
 	if h.failing != nil && h.host.Now().Sub(h.heard) > h.opts.Heartbeat { // what keeps the data from being written must not cost the lock
 		c = nil
