@@ -45,7 +45,10 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
 
 # All packages of the library, the tool and the examples whose tests need no server.
-units := ./... ./cmd/holdfast/... ./examples/fencing/... ./metrics/otel/... ./metrics/prometheus/...
+units := ./... $(patsubst %/go.mod,./%/...,$(filter-out tools/% integration/%,$(shell git ls-files --cached --others --exclude-standard '*/go.mod')))
+
+# The packages with ranked mutexes that run the suite in virtual time. zklock does so in many forms, of which one is enough.
+ordered := ./internal/strict $(addprefix ./,$(filter-out integration/ zklock/,$(sort $(dir $(shell git grep -l 'func TestConformance' -- '*_test.go')))))
 
 # A test that hangs is ended after this; nothing else is judged by how long it takes.
 patience := -timeout 30m
@@ -61,7 +64,7 @@ compile: ## Compile all tests, so that later no compiler takes the machine from 
 test-unit: ## Run the tests that need no server
 	$(timed)
 	go test -race -shuffle=on -p 4 $(patience) $(TESTFLAGS) $(units)
-	go test -tags mutexorder -run '^TestConformance$$|^TestMutexOrder$$' ./internal/strict ./memlock ./internal/recordlock
+	go test -tags mutexorder -run '^TestConformance$$|^TestMutexOrder$$' $(ordered)
 	go test -tags mutexorder -run '^TestConformance$$/^curator$$/^follower$$' ./zklock
 
 # Not with the race detector, which makes it ten times as slow, and sees the same code in other tests.

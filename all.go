@@ -60,7 +60,7 @@ func (c *Client) acquireAll(ctx context.Context, keys []string, wait bool, opts 
 	defer done()
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
-	loop := first.retry.policy().Start()
+	loop := first.retry.Start(c.clock)
 	watched := wait
 	for {
 		locks, lost, err := c.tryAll(callCtx, waitCtx, requests, wait, loop)

@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A fault is a deliberate fault of an engine, and the guarantees that it breaks.
+// A fault is a deliberate fault of an engine, and the guarantees that it breaks: none if the engine is unusual, but correct.
 type fault struct {
 	name   string
 	breaks []string
+	in     string // the case that must find it, or pass; "" if any of the guarantee may find it
+	late   bool   // writes of data can be late: see lateData
+	undead bool   // waiters outlive their client: see keeper
 	engine func(driver.Host, driver.Driver) driver.Driver
 	client func(*Client)
 }
@@ -28,13 +34,24 @@ type fault struct {
 func TestFaultyEngines(t *testing.T) {
 	broken := make(map[string]bool)
 	for _, f := range faults {
+		if len(f.breaks) == 0 {
+			t.Run("correct_"+strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				i := slices.IndexFunc(cases, func(c testCase) bool { return c.name == f.in })
+				e := newEngine(f)
+				e.Soon = lease / 5
+				if got := record(t, e, cases[i]); len(got) > 0 {
+					t.Errorf("the suite reports %q", got)
+				}
+			})
+		}
 		for _, rule := range f.breaks {
 			broken[rule] = true
 			t.Run(rule+"_"+strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) {
 				t.Parallel()
 				var all []string
 				for _, c := range cases {
-					if strings.HasPrefix(c.name, rule+"_") {
+					if strings.HasPrefix(c.name, rule+"_") && (f.in == "" || f.in == c.name) {
 						all = append(all, record(t, newEngine(f), c)...)
 					}
 					if slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, rule+" broken: ") }) {
@@ -130,6 +147,89 @@ type idle struct{ driver.Hold }
 func (idle) Release(context.Context) error         { return nil }
 func (idle) SetData(context.Context, []byte) error { return nil }
 
+// A mailbag gives each SetData of a client its fate.
+type mailbag struct {
+	mu   sync.Mutex
+	next func() Fate
+}
+
+func (m *mailbag) lose(next func() Fate) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = next
+}
+
+// lateData is a hold whose writes may be carried out late.
+type lateData struct {
+	driver.Hold
+	mail *mailbag
+}
+
+func (h lateData) SetData(ctx context.Context, data []byte) error {
+	h.mail.mu.Lock()
+	late := h.mail.next != nil && h.mail.next() == LateRequest
+	h.mail.mu.Unlock()
+	if !late {
+		return h.Hold.SetData(ctx, data)
+	}
+	time.AfterFunc(lease/2, func() { _ = h.Hold.SetData(context.WithoutCancel(ctx), data) })
+	<-ctx.Done()
+	return driver.ErrDisconnected
+}
+
+// herd has all waiters of a client look at the queue when one of them is granted.
+func herd(f *faulty, _ driver.Host) {
+	var mu sync.Mutex
+	waiting := make(map[*driver.Request]bool)
+	f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+		mu.Lock()
+		waiting[req] = true
+		mu.Unlock()
+		g, err := f.Driver.Acquire(ctx, req)
+		mu.Lock()
+		defer mu.Unlock()
+		delete(waiting, req)
+		for other := range waiting {
+			other.Queued(1)
+		}
+		return g, err
+	}
+}
+
+// polls makes waiters tell their place, and learn of a grant, at their next poll only.
+func polls(f *faulty, _ driver.Host) {
+	f.acquire = func(ctx context.Context, req *driver.Request) (g driver.Grant, err error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			g, err = f.Driver.Acquire(ctx, req)
+		}()
+		for {
+			time.Sleep(lease/15 + rand.N(lease/15))
+			select {
+			case <-done:
+				return g, err
+			default:
+				req.Queued(1)
+			}
+		}
+	}
+}
+
+// keeper has waiters of a client wait as waiters of another, which is never cut off.
+func keeper(t testing.TB, store *memlock.Store) func(driver.Host, driver.Driver) driver.Driver {
+	var other driver.Driver
+	c, err := memlock.New(&memlock.Options{Store: store, Lease: lease, Wrap: func(_ driver.Host, d driver.Driver) driver.Driver {
+		other = d
+		return d
+	}})
+	if err != nil {
+		t.Fatalf("memlock.New: %v", err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	return replaced(func(f *faulty, _ driver.Host) { f.acquire = other.Acquire })
+}
+
 // open is a client that confirms a Close that it does not do.
 type open struct{ API }
 
@@ -190,6 +290,10 @@ var faults = []fault{
 			return f.Driver.Acquire(ctx, req)
 		},
 	)},
+	{name: "all waiters are woken by each release", breaks: []string{"G21"}, in: "G21_OneWokenPerPermit", engine: replaced(herd)},
+	{name: "waiters learn everything by polls", in: "G21_OneWokenPerPermit", engine: replaced(polls)},
+	{name: "dead waiters stay in the queue", breaks: []string{"G7"}, in: "G7_DeadHead", undead: true},
+	{name: "data that was given up is written later", breaks: []string{"G16"}, in: "G16_SetDataIsLate", late: true},
 	{name: "the state flaps", breaks: []string{"G9"}, engine: outcome(
 		func(_ context.Context, _ *faulty, host driver.Host, _ *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 			host.SetConnected(false)

@@ -36,6 +36,7 @@ var loseCases = slices.Concat([]testCase{
 	{"G2_OtherRepliesRenewNothing", otherRepliesRenewNothing},
 	{"G2_PausedClientSendsNothing", pausedClientSendsNothing},
 	{"G2_RepetitionGrantsNoLonger", repetitionGrantsNoLonger},
+	{"G11_ClosedClientSendsNothing", closedClientSendsNothing},
 }, fated("G6_Acquire", acquireLoses), fated("G6_GivingUp", givingUpLoses), fated("G6_GivingUpAndClosing", givingUpAndClosing)[1:],
 	fated("G10_Release", releaseLoses), fated("G10_Break", breakLoses), fated("G17_Ask", askLoses))
 
@@ -169,7 +170,7 @@ func lateReplyRenewsNoLonger(e *env) {
 			e.needs(e.eventually(2*e.engine.Lease, met), "see what renews a lease")
 			sent = time.Now()
 		}
-		if e.engine.NeverExpires {
+		if e.NeverExpires {
 			e.keepsForever(a, silence, a.Heal)
 			return
 		}
@@ -198,7 +199,7 @@ func lateReplyGrantsNoLonger(e *env) {
 			sent = time.Now()
 			return last || isClosed(w.done)
 		})
-		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && last && !e.engine.NeverExpires {
+		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && last && !e.NeverExpires {
 			late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease))
 			e.brokenIf(late > 0, ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
 		}
@@ -254,13 +255,28 @@ func pausedClientSendsNothing(e *env) {
 	e.hold(a)
 	a.Pause()
 	time.Sleep(e.engine.Lease / 4) // what was under way
+	n := e.sentBy(a)
+	a.Resume()
+	e.brokenIf(n > 0, "an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
+}
+
+// closedClientSendsNothing counts the messages of a client after Close.
+func closedClientSendsNothing(e *env) {
+	a := e.client()
+	e.needsLose(a)
+	e.hold(a)
+	e.close(a)
+	n := e.sentBy(a)
+	e.brokenIf(n > 0, "Close ends everything that a client does", "%d messages were sent after it", n)
+}
+
+// sentBy counts the messages of a client for a lease.
+func (e *env) sentBy(a *Client) int64 {
 	var sent atomic.Int64
 	a.Lose(func() Fate {
 		sent.Add(1)
 		return Arrives
 	})
 	time.Sleep(e.engine.Lease)
-	n := sent.Load()
-	a.Resume()
-	e.brokenIf(n > 0, "an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
+	return sent.Load()
 }

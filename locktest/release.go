@@ -97,7 +97,7 @@ func lateReleaseSparesTheSuccessor(e *env) {
 	e.failsWith(pending.Release(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, "a Release that is not confirmed in time is pending")
 	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
 	unknown := holdfast.ErrLost
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		unknown = holdfast.ErrReleasePending // the holder's clock has not ended it
 	}
 	e.failsWith(lost.Release(e.within(e.engine.Lease/20)), unknown, "Release after a loss reports the loss")
@@ -115,7 +115,9 @@ func breakSparesTheSuccessor(e *env) {
 	first := e.hold(a)
 	stale := e.inspect(b)
 	e.release(first)
-	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone")
+	err := b.Break(e.soon(), stale)
+	e.failsWith(err, holdfast.ErrChanged, rule, "for a grant that is gone")
+	e.brokenIf(errors.Is(err, holdfast.ErrLost), "a client that breaks another's grant loses no lock", "%v", err)
 	second := e.hold(a) // by the same client: only the grant differs
 	e.failsWith(b.Break(e.soon(), stale), holdfast.ErrChanged, rule, "for a grant that is gone, with the key held by another")
 	e.isLive(second, rule)

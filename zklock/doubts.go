@@ -71,6 +71,6 @@ func (s *doubts) run(ctx context.Context) {
 				})
 			}
 		})
-		backoff.Sleep(ctx, link.Times().Session, nil)
+		backoff.Sleep(ctx, s.engine.host, link.Times().Session, nil)
 	}
 }

@@ -303,7 +303,7 @@ func (c *contender) prove(ctx context.Context) error {
 			c.letGo()
 			return fmt.Errorf("zookeeper: %s: %w: %w", c.parent, driver.ErrDisconnected, zkconn.ErrSlow)
 		case slow:
-			backoff.Sleep(ctx, t.Again, nil)
+			backoff.Sleep(ctx, c.engine.host, t.Again, nil)
 		}
 		doubtful = false
 	}

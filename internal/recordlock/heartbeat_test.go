@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 )
 
 // A heartbeat that arrives after the release does not bring the item back.
@@ -343,4 +343,28 @@ func TestLateData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A SetData during the beat that finds the grant broken fails with that beat, which stays the last.
+func TestSetData_DuringTheLastBeat_SendsNothing(t *testing.T) {
+	bubble(t, modes[0], func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		lock := a.hold(t, "k")
+		sent := make(chan bool, 10)
+		a.conn.SetFault(func(op memstore.Op) memstore.Fault {
+			if op.Name == "Renew" {
+				sent <- true
+			}
+			return memstore.Fault{Delay: 100 * time.Millisecond}
+		})
+		b.breakIt(t, "k", false)
+		<-sent
+		if err := lock.SetData(t.Context(), []byte("data")); !errors.Is(err, holdfast.ErrBroken) {
+			t.Errorf("SetData: %v", err)
+		}
+		time.Sleep(lease)
+		if n := len(sent); n > 0 {
+			t.Errorf("%d beats after the last", n)
+		}
+	})
 }

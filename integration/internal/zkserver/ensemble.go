@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -124,6 +125,8 @@ func (e *Ensemble) layOut(cfg Config) error {
 
 // link makes the proxies between the servers.
 func (e *Ensemble) link(ports [EnsembleSize][]*child.PortLease) error {
+	linked := make(chan struct{})
+	defer close(linked)
 	for i, j := range pairs() {
 		l := &link{}
 		e.links[i][j] = l
@@ -131,12 +134,13 @@ func (e *Ensemble) link(ports [EnsembleSize][]*child.PortLease) error {
 		if l.quorum, err = faultproxy.Start(loopback(ports[j][1].Port)); err != nil {
 			return err
 		}
-		if l.election, err = faultproxy.Start(loopback(ports[j][2].Port)); err != nil {
+		greet := func(in io.Reader) ([]byte, error) {
+			<-linked
+			return introduce(in, e.links[j][i].election.Addr())
+		}
+		if l.election, err = faultproxy.StartGreeting(loopback(ports[j][2].Port), greet); err != nil {
 			return err
 		}
-	}
-	for i, j := range pairs() {
-		e.links[i][j].election.SetGreeting(introduce(e.links[j][i].election.Addr()))
 	}
 	return nil
 }

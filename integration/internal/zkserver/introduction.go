@@ -14,20 +14,18 @@ import (
 // connects back, not to the address in its own zoo.cfg but to the one that the lower one has just sent
 // (QuorumCnxManager.handleConnection), its real port. That would bypass the fault proxies, and an "isolated" server would
 // go on voting.
-func introduce(callback string) func(io.Reader) ([]byte, error) {
-	return func(in io.Reader) ([]byte, error) {
-		head := make([]byte, 20)
-		if _, err := io.ReadFull(in, head); err != nil {
-			return nil, err
-		}
-		version, length := int64(binary.BigEndian.Uint64(head)), binary.BigEndian.Uint32(head[16:])
-		if (version != -65536 && version != -65535) || length == 0 || length > 2048 {
-			return nil, fmt.Errorf("unknown introduction % x", head)
-		}
-		if _, err := io.CopyN(io.Discard, in, int64(length)); err != nil {
-			return nil, err
-		}
-		binary.BigEndian.PutUint32(head[16:], uint32(len(callback)))
-		return append(head, callback...), nil
+func introduce(in io.Reader, callback string) ([]byte, error) {
+	head := make([]byte, 20)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return nil, err
 	}
+	version, length := int64(binary.BigEndian.Uint64(head)), binary.BigEndian.Uint32(head[16:])
+	if (version != -65536 && version != -65535) || length == 0 || length > 2048 {
+		return nil, fmt.Errorf("unknown introduction % x", head)
+	}
+	if _, err := io.CopyN(io.Discard, in, int64(length)); err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint32(head[16:], uint32(len(callback)))
+	return append(head, callback...), nil
 }

@@ -71,7 +71,7 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", err, driver.ContextError(ctx))
 		case again == nil:
-			backoff.Sleep(ctx, backoff.Jittered(pause), nil)
+			backoff.Sleep(ctx, l.host, backoff.Jittered(pause), nil)
 			pause = min(2*pause, s.Times().Redial)
 		case l.Wire() != nil: // otherwise ready asks
 			if err := again(ctx, err, nil); err != nil {

@@ -80,7 +80,7 @@ func (l *Link) dial(s *server) (*Wire, error) {
 	failures := l.failures - 1
 	l.mu.Unlock()
 	pause := min(5*time.Millisecond<<min(failures, 10), t.Redial)
-	if failures > 0 && !backoff.Sleep(l.dialling, backoff.Jittered(pause), nil) {
+	if failures > 0 && !backoff.Sleep(l.dialling, l.host, backoff.Jittered(pause), nil) {
 		return nil, driver.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(l.dialling, share)

@@ -31,8 +31,8 @@ func (p *Proxy) setGateLocked(dir Direction, m mode) {
 	close(old.changed)
 }
 
-// Cut resets all connections on both sides and refuses new ones until Heal. The listener is closed, and the port stays reserved (on Linux;
-// elsewhere another process could take it).
+// Cut resets all connections on both sides and refuses new ones until Heal. The listener is closed: unless Options.Listen reserves the
+// port, another listener can take it meanwhile, and Heal then fails. BlackHole keeps the port.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,6 +98,7 @@ func (p *Proxy) HalfOpen() {
 // Heal ends all faults. It returns an error if the listener could not be opened again; everything else is healed then. After Close it does
 // nothing.
 func (p *Proxy) Heal() error {
+	p.mail.lose(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
