@@ -19,9 +19,8 @@ type plan struct {
 	nodes  []entry
 	until  int  // the wait is over when so many of the watched nodes are left
 	enough bool // that is the grant; otherwise the queue is listed then
-
-	chain bool // the only node is watched for a write, too
-	queue bool // the list of the queue is watched, and no node
+	chain  bool // the only node is watched for a write, too
+	queue  bool // the list of the queue is watched, and no node
 }
 
 // mostCounted is the largest limit of permits that are counted.
