@@ -26,7 +26,7 @@ func TestNew_BadOptions(t *testing.T) {
 	s := serve(t, nil)
 	locks := connect(t, s.addr)
 	for field, all := range map[string][]mongolock.Options{
-		"Options.Lease":     {{Lease: -1}, {Lease: recordlock.MinLease - 1}, {Lease: recordlock.MaxLease + time.Second}, {Lease: 2*time.Second + 1}},
+		"Options.Lease":     {{Lease: -1}, {Lease: recordlock.MinLease - 1}, {Lease: recordlock.MaxLease + time.Second}, {Lease: 2e9 + 1}},
 		"Options.Heartbeat": {{Lease: 3 * time.Second, Heartbeat: time.Second}, {Heartbeat: -1}},
 		"Options.Poll":      {{Poll: -1}, {Poll: recordlock.MinPoll - 1}, {Poll: mongolock.DefaultLease + 1}},
 		"Options.Timeout":   {{Timeout: -1}, {Timeout: 7 * time.Second}, {Margin: 10 * time.Second}},
@@ -237,7 +237,7 @@ func TestStore_Format(t *testing.T) {
 		t.Errorf("it expires in %v", in)
 	}
 	concern := insert.command.Lookup("writeConcern").String()
-	if concern != `{"w": "majority","j": true}` || insert.command.Lookup("maxTimeMS").Type != 0 && insert.command.Lookup("maxTimeMS").AsInt64() <= 0 {
+	if concern != `{"w": "majority","j": true}` {
 		t.Errorf("%s", insert.command)
 	}
 }
@@ -268,6 +268,26 @@ func TestStore_ReplacesRevision(t *testing.T) {
 	_, err = store.Read(ctx, "k", true)
 	if got := s.sent[len(s.sent)-1].command.Lookup("readConcern").String(); err != nil || got != `{"level": "linearizable"}` {
 		t.Error(got, err)
+	}
+}
+
+// A read that shows a holder may be stale: only a linearizable one refuses a Take.
+func TestStore_StaleRead_TakesAnyway(t *testing.T) {
+	held := bson.D{
+		{Key: "_id", Value: "k"}, {Key: "rev", Value: bson.NewObjectID()}, {Key: "token", Value: 7},
+		{Key: "holders", Value: bson.A{bson.D{
+			{Key: "grant", Value: someHolder.Grant}, {Key: "beat", Value: someHolder.Beat}, {Key: "token", Value: 7},
+			{Key: "lease", Value: int64(time.Second)},
+		}}},
+	}
+	s := serve(t, func(command string, request bson.Raw) bson.D {
+		if command == "find" && request.Lookup("readConcern", "level").StringValue() == "majority" {
+			return found(held)
+		}
+		return nil
+	})
+	if _, done, err := open(t, s, &mongolock.Options{}).Take(t.Context(), "k", someHolder, driver.Mode{}); !done || err != nil {
+		t.Error(done, err)
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 //   - Bytes. Every proxy can refuse, reset, black-hole, stall and delay connections. This is enough for the links of an ensemble.
 //   - ZooKeeper frames. A proxy made by [StartZooKeeper] also splits both streams into frames. It counts them, shows them to a [Filter],
-//     and applies one-shot rules such as [Proxy.LoseReply].
+//     and applies one-shot rules such as [Proxy.LoseReply]. One made by [StartMongoDB] does so with MongoDB's messages, without the rules.
 //
 // A proxy that is [InMemory] is the same without a network: for clients and servers in a bubble of testing/synctest.
 //

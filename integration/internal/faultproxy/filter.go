@@ -68,6 +68,9 @@ func (pp *pipe) readFrames() error {
 			return pp.readRaw(src)
 		}
 		size := int(int32(binary.BigEndian.Uint32(prefix)))
+		if pp.c.p.protocol == mongoDB {
+			size = int(int32(binary.LittleEndian.Uint32(prefix))) - len(prefix)
+		}
 		if size < 0 || size > maxFrame {
 			// Set before the bytes go on, hence before their answer comes.
 			pp.c.raw.Store(true)
@@ -90,7 +93,10 @@ func (pp *pipe) readFrames() error {
 // forward counts one frame, lets it be judged, and queues it. It returns false if the connection has ended or is about to.
 func (pp *pipe) forward(buf []byte, first bool) bool {
 	f, ok := Frame{Dir: pp.dir, Kind: KindConnect, Op: OpConnect, Payload: buf[4:]}, true
-	if !first {
+	switch {
+	case pp.c.p.protocol == mongoDB:
+		f, ok = parseMessage(pp.dir, buf[4:])
+	case !first:
 		f, ok = parseFrame(pp.dir, buf[4:])
 	}
 	if !ok {

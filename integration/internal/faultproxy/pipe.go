@@ -67,7 +67,7 @@ func (pp *pipe) read() {
 }
 
 func (pp *pipe) readAll() error {
-	if pp.c.p.parse {
+	if pp.c.p.protocol != raw {
 		return pp.readFrames()
 	}
 	if pp.c.greet != nil && pp.dir == ToServer {

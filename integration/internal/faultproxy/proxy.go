@@ -34,7 +34,7 @@ type Proxy struct {
 	dial func(ctx context.Context, upstream string) (socket, error)
 	// sleepUntil returns false if ctx ends first.
 	sleepUntil func(ctx context.Context, t time.Time) bool
-	parse      bool // ZooKeeper's frames
+	protocol   protocol
 	latency    atomic.Int64
 	gate       atomic.Pointer[gate]
 	judge      judge
@@ -57,13 +57,26 @@ type Proxy struct {
 }
 
 // Start listens on a free port of 127.0.0.1 and forwards raw bytes to upstream, which need not be up yet.
-func Start(upstream string) (*Proxy, error) { return newProxy(upstream, false) }
+func Start(upstream string) (*Proxy, error) { return newProxy(upstream, raw) }
 
 // StartZooKeeper is Start for a ZooKeeper server: the proxy parses frames. A connection whose client does not begin with a ZooKeeper frame
 // (a four-letter word, TLS) is forwarded as raw bytes.
-func StartZooKeeper(upstream string) (*Proxy, error) { return newProxy(upstream, true) }
+func StartZooKeeper(upstream string) (*Proxy, error) { return newProxy(upstream, zooKeeper) }
 
-func newProxy(upstream string, parse bool) (*Proxy, error) {
+// StartMongoDB is Start for a MongoDB server: the proxy parses messages. The frame of a command has its name as the path; hello and the
+// like are of KindPing.
+func StartMongoDB(upstream string) (*Proxy, error) { return newProxy(upstream, mongoDB) }
+
+// A protocol says which frames a proxy parses.
+type protocol int
+
+const (
+	raw protocol = iota
+	zooKeeper
+	mongoDB
+)
+
+func newProxy(upstream string, protocol protocol) (*Proxy, error) {
 	port, err := child.LeasePort()
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
@@ -72,7 +85,7 @@ func newProxy(upstream string, parse bool) (*Proxy, error) {
 		addr:       "127.0.0.1:" + strconv.Itoa(port.Port),
 		dial:       dialTCP,
 		sleepUntil: sleepUntil,
-		parse:      parse,
+		protocol:   protocol,
 		port:       port,
 		upstream:   upstream,
 		conns:      make(map[*conn]struct{}),

@@ -45,8 +45,8 @@ var errRefused = errors.New("connection refused")
 // [net.Pipe] or the like.
 func InMemory(dial func(ctx context.Context, network, address string) (net.Conn, error), upstream string) *Proxy {
 	p := &Proxy{
-		addr:  upstream,
-		parse: true,
+		addr:     upstream,
+		protocol: zooKeeper,
 		dial: func(ctx context.Context, upstream string) (socket, error) {
 			conn, err := dial(ctx, "tcp", upstream)
 			if err != nil {
