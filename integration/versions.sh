@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Fetches what "make test-versions" runs and Debian does not have, each in one exact version, into the user's cache, once: the
-# newest of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, a fake of DynamoDB, with pip. Prints
-# nothing if everything is there.
+# newest of each ZooKeeper from 3.5 to 3.9, Curator and mongo-java-server, an emulator of MongoDB, with Maven, and kazoo and moto, a
+# fake of DynamoDB, with pip. Prints nothing if everything is there.
 #
 # Usage: integration/versions.sh fetch      fetch all
 #        integration/versions.sh fetch newest  fetch the newest ZooKeeper only
+#        integration/versions.sh fetch mongo   fetch mongo-java-server only, which "make test" runs
 #        integration/versions.sh peers      fetch the lock libraries that "make bench" compares with, and print a line for each: its
 #                                           name, its version, and its classpath or Python, with tabs between
 #        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
@@ -23,6 +24,7 @@ curator=5.9.0
 kazoo=2.11.0
 moto=5.2.5
 aws=1.4.0
+mongo=1.47.0 # package mongoserver names it, too
 # What a server needs besides what its pom says that its clients need: its metrics, the compression of its snapshots, its AdminServer,
 # and a log that goes to standard error. slf4j's back end must be of the same line as its interface.
 jetty=9.4.58.v20250814
@@ -198,11 +200,15 @@ fetch_aws() { jars "aws-lock-client-$aws" "com.amazonaws:dynamodb-lock-client:$a
 case ${1:-} in
 home) printf '%s\n' "$cache/$2" ;;
 fetch)
-	[ "${2:-}" != newest ] || zookeeper=("$newest")
+	case ${2:-} in
+	newest) zookeeper=("$newest") ;;
+	mongo) zookeeper=() ;;
+	esac
+	jars "mongo-java-server-$mongo" "de.bwaldvogel:mongo-java-server:$mongo"
 	for version in "${zookeeper[@]}"; do
 		jars "zookeeper-$version" "org.apache.zookeeper:zookeeper:$version" "${server[@]}" "$(log_of "$version")"
 	done
-	[ "${2:-}" = newest ] || fetch_peers
+	[ -n "${2:-}" ] || fetch_peers
 	;;
 peers)
 	fetch_peers >&2

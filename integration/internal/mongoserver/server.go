@@ -3,7 +3,7 @@
 //
 // Environment:
 //
-//	HOLDFAST_MONGODB_URI    a server that is running already
+//	HOLDFAST_MONGODB_URI    a server that is running already, as mongodb://host:port
 //	HOLDFAST_MONGODB_JARS   a classpath with mongo-java-server, in place of the user's cache
 package mongoserver
 
@@ -33,8 +33,8 @@ const version = "1.47.0"
 
 // A Target is a server.
 type Target struct {
-	URI    string // of a direct connection
-	Addr   string // "host:port" of a server that Open has started
+	URI    string
+	Addr   string // "host:port"
 	Source string // what it is, for results
 
 	process *child.Process
@@ -51,7 +51,7 @@ func (t *Target) Close() { t.close() }
 // Client returns a client of a server, by way of a proxy if its address is given.
 func (t *Target) Client(tb testing.TB, proxy ...string) *mongo.Client {
 	tb.Helper()
-	set := options.Client().ApplyURI(t.URI)
+	set := options.Client().ApplyURI(t.URI).SetDirect(true)
 	if len(proxy) > 0 {
 		set.SetHosts(proxy)
 	}
@@ -70,7 +70,11 @@ func (t *Target) Client(tb testing.TB, proxy ...string) *mongo.Client {
 // Open finds or starts a server, and returns when it serves.
 func Open(ctx context.Context) (_ *Target, err error) {
 	if uri := os.Getenv("HOLDFAST_MONGODB_URI"); uri != "" {
-		return &Target{URI: uri, Source: "given", tail: func() string { return "" }, close: func() {}}, nil
+		set := options.Client().ApplyURI(uri)
+		if err := set.Validate(); err != nil {
+			return nil, fmt.Errorf("HOLDFAST_MONGODB_URI: %w", err)
+		}
+		return &Target{URI: uri, Addr: set.Hosts[0], Source: "given", tail: func() string { return "" }, close: func() {}}, nil
 	}
 	jars := os.Getenv("HOLDFAST_MONGODB_JARS")
 	if jars == "" {
@@ -111,7 +115,7 @@ func start(ctx context.Context, name string, args ...string) (_ *Target, err err
 	logPath := filepath.Join(dir, "log")
 	p, err := child.Start(logPath, false, name, append(args, strconv.Itoa(port.Port))...)
 	addr := "127.0.0.1:" + strconv.Itoa(port.Port)
-	t := &Target{URI: "mongodb://" + addr + "/?directConnection=true", Addr: addr, Source: "mongo-java-server " + version, process: p}
+	t := &Target{URI: "mongodb://" + addr, Addr: addr, Source: "mongo-java-server " + version, process: p}
 	t.tail = func() string { return child.Tail(logPath) }
 	t.close = sync.OnceFunc(func() {
 		if p != nil {
