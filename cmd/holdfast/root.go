@@ -12,7 +12,7 @@ func newRootCommand(a *app) *cobra.Command {
 	cobra.EnableCommandSorting = false // the most important command comes first
 	root := &cobra.Command{
 		Use:           "holdfast",
-		Short:         "Distributed locks on ZooKeeper and DynamoDB",
+		Short:         "Distributed locks on ZooKeeper, DynamoDB and MongoDB",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
