@@ -65,6 +65,8 @@ func (h *mongoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockte
 		Margin:  100 * time.Millisecond, // less than a late reply is late
 		Owner:   o.Owner,
 		OnEvent: o.OnEvent,
+
+		Standalone: true, // a server that is given may be
 	})
 	must(t, err)
 	return &locktest.Client{

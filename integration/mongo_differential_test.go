@@ -18,7 +18,7 @@ import (
 func TestMongoDifferential(t *testing.T) {
 	start(t)
 	locks := mongoCollection(t, mongoserver.Find(t))
-	client, err := mongolock.New(t.Context(), locks, nil)
+	client, err := mongolock.New(t.Context(), locks, &mongolock.Options{Standalone: true})
 	must(t, err)
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
 	d := &differential{

@@ -35,7 +35,7 @@ func (s *store) failed(step string, err error) error {
 	return err
 }
 
-// What MongoDB's error codes mean: see src/mongo/base/error_codes.yml.
+// Codes of MongoDB's errors, by their meaning: see src/mongo/base/error_codes.yml.
 var (
 	deniedCodes = []int{11, 13, 18, 391, 8000} // an operator may replace the credentials, so a lock is not given up for them
 	unfitCodes  = []int{79, 100, 123}          // UnknownReplWriteConcern, UnsatisfiableWriteConcern, NotAReplicaSet

@@ -124,7 +124,7 @@ func pathAt(body []byte, at int) string {
 	return string(rest[:n])
 }
 
-// opMsg is the code of MongoDB's messages. What comes before the first of them is a handshake.
+// opMsg is the code of MongoDB's messages. A handshake has another code.
 const opMsg = 2013
 
 // parseMessage reads the header of a message of MongoDB, and the name of its command.
