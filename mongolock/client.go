@@ -202,6 +202,6 @@ func (s *store) createIndex(ctx context.Context) {
 		Keys: bson.D{{Key: "expires", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(0),
 	})
 	if err != nil {
-		s.host.Logger().Warn("the TTL index cannot be created: documents of unused keys may stay", "collection", s.name, "error", err)
+		s.host.Logger().Warn("the TTL index cannot be created: documents of unused keys may stay", "error", s.failed("createIndexes", err))
 	}
 }

@@ -45,6 +45,9 @@ func TestNew_BadOptions(t *testing.T) {
 	if _, err := mongolock.New(t.Context(), nil, nil); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Error(err)
 	}
+	if err := new(mongolock.Client).BreakNow(t.Context(), holdfast.Info{}); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Error(err)
+	}
 	if len(s.sent) != 0 {
 		t.Errorf("something was sent: %v", s.sent)
 	}
