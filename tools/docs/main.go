@@ -105,7 +105,7 @@ func checkNames() {
 			}
 		}
 	}
-	file := regexp.MustCompile(`\b(?:zklock|dynamolock|memlock|driver)/[a-z_]+\.go\b`)
+	file := regexp.MustCompile(`\b(?:zklock|dynamolock|mongolock|memlock|driver)/[a-z_]+\.go\b`)
 	found := 0
 	for _, page := range files(".md", ".pml") {
 		for _, name := range file.FindAllString(read(page), -1) {
