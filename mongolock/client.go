@@ -136,8 +136,7 @@ func (o *Options) filled() (filled Options, times recordlock.Times, err error) {
 	return filled, times, err
 }
 
-// openAttempt is long enough for the driver to try each address that refuses connections twice.
-const openAttempt = 2 * time.Second
+const openAttempt = 2 * time.Second // enough for the driver to try each address that refuses connections twice
 
 // open waits until the server can be used.
 func (s *store) open(ctx context.Context, limit time.Duration) error {
