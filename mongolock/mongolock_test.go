@@ -277,9 +277,13 @@ func TestStore_ReplacesRevision(t *testing.T) {
 // A read that shows a holder may be stale: only a linearizable one refuses a Take.
 func TestStore_StaleRead_TakesAnyway(t *testing.T) {
 	held := bson.D{
-		{Key: "_id", Value: "k"}, {Key: "rev", Value: bson.NewObjectID()}, {Key: "token", Value: 7},
+		{Key: "_id", Value: "k"},
+		{Key: "rev", Value: bson.NewObjectID()},
+		{Key: "token", Value: 7},
 		{Key: "holders", Value: bson.A{bson.D{
-			{Key: "grant", Value: someHolder.Grant}, {Key: "beat", Value: someHolder.Beat}, {Key: "token", Value: 7},
+			{Key: "grant", Value: someHolder.Grant},
+			{Key: "beat", Value: someHolder.Beat},
+			{Key: "token", Value: 7},
 			{Key: "lease", Value: int64(time.Second)},
 		}}},
 	}
