@@ -8,15 +8,16 @@ import java.util.List;
 
 /**
  * mongo-java-server on a port of the loopback interface, with what the Go driver and mongolock need besides: the wire version of MongoDB
- * 5.0, and the command hello, whose answer is that of the primary of a replica set.
+ * 5.0, the command hello, whose answer is that of the primary of a replica set, and reads of whole documents.
  */
 public final class Server {
     public static void main(String[] args) throws Exception {
         MemoryBackend backend = new MemoryBackend() {
+            // One request at a time, with a copy as the answer: the server changes its documents in place, also while it sends them.
             @Override
-            public Document handleMessage(MongoMessage message) {
+            public synchronized Document handleMessage(MongoMessage message) {
                 if (!message.getDocument().containsKey("hello")) {
-                    return super.handleMessage(message);
+                    return super.handleMessage(message).cloneDeeply();
                 }
                 return new Document("isWritablePrimary", true).append("setName", "emulated").append("localTime", Instant.now())
                     .append("maxBsonObjectSize", 16 << 20).append("maxMessageSizeBytes", 48_000_000).append("maxWriteBatchSize", 100_000)
