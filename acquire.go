@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // errWaited is the cause of a wait that WithWait ended.
@@ -61,10 +61,10 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	defer a.failed(errUnwound)
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
-	lock, err := c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
+	lock, err := c.acquireKey(waitCtx, r, a, wait, r.retry.Start(c.clock))
 	if err != nil && !wait {
 		if err = c.watch(waitCtx, err, []*request{r}, false); err == nil {
-			lock, err = c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
+			lock, err = c.acquireKey(waitCtx, r, a, wait, r.retry.Start(c.clock))
 		}
 	}
 	if err == nil {
@@ -177,7 +177,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	}
 	defer done()
 	first := requests[0]
-	again := first.waitOK || first.retry != nil
+	again := first.waitOK || first.retryOK
 	for _, r := range requests {
 		r.passes = again
 	}
@@ -205,7 +205,7 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 // tryAny makes one pass over the requests, or as many as their Retry allows.
 func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
 	first := requests[0]
-	passes := first.retry.policy().Start()
+	passes := first.retry.Start(c.clock)
 	began := time.Now()
 	watched := false
 	for {
@@ -214,11 +214,11 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 		}
 		var held []error
 		for _, r := range requests {
-			each := r.retry.policy()
+			each := r.retry
 			if each.Total > 0 { // of the whole call
 				each.Total = max(each.Total-time.Since(began), 1)
 			}
-			lock, err := c.acquireKey(ctx, r, a, false, each.Start())
+			lock, err := c.acquireKey(ctx, r, a, false, each.Start(c.clock))
 			if err == nil {
 				return lock, nil
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // AcquireAll takes the locks of all keys, or none, and waits as long as ctx and [WithWait] allow for all together. No key may
@@ -60,7 +60,7 @@ func (c *Client) acquireAll(ctx context.Context, keys []string, wait bool, opts 
 	defer done()
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
-	loop := first.retry.policy().Start()
+	loop := first.retry.Start(c.clock)
 	watched := wait
 	for {
 		locks, lost, err := c.tryAll(callCtx, waitCtx, requests, wait, loop)

@@ -83,6 +83,15 @@ func (c *Client) Owner() string {
 	return c.config.Owner
 }
 
+// Features returns what the engine of the client has and lacks: Ordered (its waiters have a queue), Shares, Tokenless, NeverExpires
+// (a dead holder keeps its key) and AnyKey.
+func (c *Client) Features() driver.Features {
+	if c == nil {
+		return driver.Features{}
+	}
+	return c.config.Features
+}
+
 // Events subscribes to the events of this client from now on. After Close the subscription has ended.
 func (c *Client) Events() *Events {
 	if c.valid() != nil {
@@ -225,7 +234,7 @@ func (c *Client) checkPrefix(prefix string) error {
 	if err := c.valid(); err != nil {
 		return err
 	}
-	if prefix == "" || c.config.AnyKey || (c.config.AbsoluteKeys && prefix == "/") {
+	if prefix == "" || c.config.Features.AnyKey || (c.config.AbsoluteKeys && prefix == "/") {
 		return nil
 	}
 	portable := prefix

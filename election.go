@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -160,7 +160,7 @@ func (e *Election) run(ctx context.Context, lead func(context.Context, *Lock) er
 			return failed("elect", e.key, term.lock.Err())
 		}
 		yield = term != nil
-		if pause > 0 && !backoff.Sleep(ctx, pause, nil) {
+		if pause > 0 && !backoff.Sleep(ctx, e.client.clock, pause, nil) {
 			return e.over(ctx, last)
 		}
 	}

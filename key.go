@@ -21,7 +21,7 @@ func (c *Client) checkKey(key string, mode driver.Mode) error {
 	if err := c.valid(); err != nil {
 		return err
 	}
-	if c.config.AnyKey && key != "" {
+	if c.config.Features.AnyKey && key != "" {
 		return c.engine.CheckKey(key, mode)
 	}
 	portable := key

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // An Option changes one acquisition.
@@ -26,7 +26,8 @@ type request struct {
 	limitOK bool // WithLimit was given
 	passes  bool // a try is one of many: see AcquireAny
 	yield   bool // a candidate has just led: other waiters come first
-	retry   *Retry
+	retry   backoff.Policy
+	retryOK bool
 }
 
 // WithTTL limits how long the lock is held: after d it ends with [ErrTTLExpired], for the holder first and then in the engine. 0,
@@ -71,13 +72,13 @@ func WithLimit(n int) Option { return func(r *request) { r.limit, r.limitOK = n,
 
 // WithRetry sets how transient failures of the engine are retried, and the delays between passes of [Client.AcquireAny] and
 // [Client.AcquireAll]. The default retries until ctx ends.
-func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry } }
+func WithRetry(retry Retry) Option {
+	return func(r *request) { r.retry, r.retryOK = backoff.Policy(retry), true }
+}
 
 // WithWait bounds the wait for holders, in [Client.AcquireAll] for all together. See [Client.Acquire] for the error. The default
 // is to wait until ctx ends. Calls that do not wait, such as [Client.TryAcquire], refuse it.
-func WithWait(d time.Duration) Option {
-	return func(r *request) { r.wait, r.waitOK = d, true }
-}
+func WithWait(d time.Duration) Option { return func(r *request) { r.wait, r.waitOK = d, true } }
 
 // WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew in each pass.
 func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
@@ -95,17 +96,8 @@ type Retry struct {
 	Delay func(attempt int) (time.Duration, bool)
 }
 
-func (r *Retry) policy() backoff.Policy {
-	if r == nil {
-		return backoff.Policy{}
-	}
-	return backoff.Policy(*r)
-}
-
-func (r *Retry) validate() error {
+func (r Retry) validate() error {
 	switch {
-	case r == nil:
-		return nil
 	case r.Attempts < 0:
 		return driver.Invalid("Retry.Attempts", "%d is negative", r.Attempts)
 	case r.Initial < 0:
@@ -163,7 +155,7 @@ func (r *request) validate() error {
 	case r.waitOK && r.wait <= 0:
 		return driver.Invalid("wait", "%v is not positive; TryAcquire does not wait", r.wait)
 	}
-	return r.retry.validate()
+	return Retry(r.retry).validate()
 }
 
 // mode is what the engine has to know of WithShared and WithLimit.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // retry returns the function that an engine calls with each transient failure of a request.
@@ -32,7 +32,7 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 	ended := make(chan error, len(requests))
 	for _, r := range requests {
 		c.calls.Go(func() {
-			again := c.retry(r, backoff.Policy{}.Start()) // the engine bounds the failures: a user's Retry belongs to the try
+			again := c.retry(r, backoff.Policy{}.Start(c.clock)) // the engine bounds the failures: a user's Retry belongs to the try
 			err := engine.Watch(ctx, &driver.Request{Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: again})
 			err = c.withOwn(r, err)
 			switch before := (*HeldError)(nil); {

@@ -2,8 +2,8 @@
 //
 // A [holdfast.Client] validates a call, makes it a [Request], and hands it to the engine's [Driver], which returns a [Grant]. The
 // [Lease] of the grant ends on the client's own clocks. The engine reports later changes to the [Host] and to the functions of the
-// request. An engine starts with holdfast.New, and package locktest checks its contract. Package memlock is the shortest engine to
-// read; [CONTRIBUTING.md] goes through the steps.
+// request. An engine starts with holdfast.New, and package locktest checks its contract. [Write an engine in a day] goes through the
+// steps with an engine over a map.
 //
 // For all methods of a driver:
 //
@@ -15,7 +15,7 @@
 //   - A grant whose lease has run out when Acquire returns is void: the client calls Release on its Hold, and then Acquire again.
 //
 // [holdfast.Client]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Client
-// [CONTRIBUTING.md]: https://github.com/holdfast-go/holdfast/blob/main/CONTRIBUTING.md#writing-an-engine
+// [Write an engine in a day]: https://github.com/holdfast-go/holdfast/blob/main/docs/engine.md
 package driver
 
 import (
@@ -31,7 +31,7 @@ import (
 // called; it then fails with [ErrClosed]. Input has been validated. The client adds the operation and the key to errors.
 type Driver interface {
 	// CheckKey refuses, with an [*InvalidError], keys that the engine cannot take beyond the portable rules of [CheckKey] (with
-	// Config.AnyKey, instead of them), and modes that it does not have. It sends nothing. mode is zero if the key is not to be
+	// Features.AnyKey, instead of them), and modes that it does not have. It sends nothing. mode is zero if the key is not to be
 	// acquired.
 	CheckKey(key string, mode Mode) error
 
@@ -39,7 +39,7 @@ type Driver interface {
 	//  1. When ctx ends it returns at once, even if the engine does not answer, and undoes in the background what the call had begun.
 	//  2. Its error then says what it was waiting for: a [*HeldError], or an error that matches [ErrDisconnected].
 	//  3. With req.Wait unset, it waits for no holder and no waiter, but returns a [*HeldError] that describes the key. See Watcher.
-	//  4. It passes each transient failure to req.Retry.
+	//  4. It passes each transient failure to req.Retry. It returns [ErrReclaimed] if its place in a queue was reclaimed.
 	//  5. It never returns a grant that the engine does not have, and never leaves one in the engine that was not returned.
 	//  6. If the engine has a queue, it calls req.Queued for a request that waits, at each entry and at each later look at the queue,
 	//     if any requests are ahead.
@@ -119,7 +119,7 @@ type Request struct {
 	Mode    Mode
 	Wait    bool // wait for the present holders
 	Reclaim bool // end other clients' grants under the same Owner, and their places in the queue if there is one
-	Yield   bool // without a queue: let all waiters look at the key first, since the client has just given it back for them
+	Yield   bool // let all waiters look at the key first, since the client has just given it back for them; a queue does so anyway
 
 	// Retry is called with each transient failure. It returns nil after the delay that the user's holdfast.Retry asks for, or sooner
 	// when wake closes (nil never does), if there is to be another try; otherwise the error to return.
@@ -165,8 +165,9 @@ type Hold interface {
 
 	// Release gives the key back. It is called once, however the hold ended; Close calls it for all holds at the same time, and the
 	// engine bounds its requests. It retries until the engine has confirmed, the grant is known to be gone, or ctx ends, when the
-	// client is done closing. It returns nil, [ErrLost] if the grant was gone, or what prevented the confirmation. It never touches
-	// another grant.
+	// client is done closing. It returns nil, [ErrLost] if the grant was gone, or what prevented the confirmation. If the grant is found
+	// gone after a request of Release had no answer, that request may have given it back: nil, unless another cause is known.
+	// Release never touches another grant.
 	Release(ctx context.Context) error
 }
 
@@ -176,10 +177,19 @@ type Config struct {
 	Margin       time.Duration // see [Margin]
 	Logger       *slog.Logger  // nil: silent
 	AbsoluteKeys bool          // keys may start with a slash, which the engine interprets
-	AnyKey       bool          // the engine alone has rules for keys and prefixes; a key is not empty
-	Clock        Clock         // nil: the machine's; for tests of engines
+	Features     Features
+	Clock        Clock // nil: the machine's; for tests of engines
 	// Lease is the present length of the session or of a lease. It bounds a try; nil: only ctx bounds it.
 	Lease func() time.Duration
+}
+
+// Features are what engines differ in. Programs read them, and the conformance suite checks what they promise.
+type Features struct {
+	Ordered      bool // waiters are served in the order of arrival, Info.Queue lists them, and OnEvent receives their places
+	Shares       bool // keys can be shared; otherwise CheckKey refuses all modes but that of an exclusive lock
+	Tokenless    bool // every token is 0
+	NeverExpires bool // no lock ends because its holder is silent: only Break frees the key of a dead holder
+	AnyKey       bool // the engine alone has rules for keys and prefixes; a key is not empty
 }
 
 // A Host is the client as its Driver sees it. No method blocks.

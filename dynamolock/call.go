@@ -18,7 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
@@ -29,7 +29,7 @@ type attributes = map[string]types.AttributeValue
 func call[In, Out any](
 	ctx context.Context, s *store, op string, in In, send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (out Out, err error) {
-	err = request(ctx, op, s.opts.Table, func() (err error) {
+	err = request(ctx, s.host, op, s.opts.Table, func() (err error) {
 		out, err = send(ctx, in, s.reach.once)
 		return err
 	})
@@ -38,7 +38,7 @@ func call[In, Out any](
 
 // request sends one request and classifies its failure. It repeats the request while a transaction is writing the item. It repeats the
 // request once if the SDK signed it by a wrong clock, which the SDK corrects by that answer.
-func request(ctx context.Context, op, table string, send func() error) error {
+func request(ctx context.Context, clock driver.Clock, op, table string, send func() error) error {
 	for corrected := false; ; {
 		err := send()
 		if err == nil || errors.As(err, new(*types.ConditionalCheckFailedException)) {
@@ -46,13 +46,13 @@ func request(ctx context.Context, op, table string, send func() error) error {
 		}
 		conflict := errors.As(err, new(*types.TransactionConflictException)) || errors.As(err, new(*types.ReplicatedWriteConflictException))
 		class, sentinel := classify(err)
-		var clock interface{ RetryableError() bool }
+		var skew interface{ RetryableError() bool }
 		switch {
-		case conflict && backoff.Sleep(ctx, 10*time.Millisecond+rand.N(40*time.Millisecond), nil):
+		case conflict && backoff.Sleep(ctx, clock, 10*time.Millisecond+rand.N(40*time.Millisecond), nil):
 			continue
 		case conflict:
 			class, sentinel = recordlock.Busy, driver.ErrDisconnected
-		case sentinel == driver.ErrDenied && !corrected && errors.As(err, &clock) && clock.RetryableError():
+		case sentinel == driver.ErrDenied && !corrected && errors.As(err, &skew) && skew.RetryableError():
 			corrected = true
 			continue
 		case sentinel == nil:

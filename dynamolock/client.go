@@ -42,7 +42,8 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	}
 	st := &store{api: ddb, opts: o, reach: reach{timeout: o.Timeout}}
 	portable, err := holdfast.New(driver.Config{
-		Owner: o.Owner, Margin: o.Margin, AnyKey: true, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
+		Owner: o.Owner, Margin: o.Margin, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
+		Features: driver.Features{Shares: o.Mode == FailOpen, Tokenless: o.Mode == FailClosed, NeverExpires: o.Mode != FailOpen, AnyKey: true},
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		st.host = host
 		locks := recordlock.New(host, st, recordlock.Options{
@@ -78,7 +79,7 @@ func (e *engine) Close(ctx context.Context) error {
 func (s *store) open(ctx context.Context) error {
 	ctx, cancel, rounds := s.opts.open(ctx)
 	defer cancel()
-	t := &table{ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: rounds}
+	t := &table{clock: s.host, ddb: s.api, name: s.opts.Table, keys: s.opts.Keys, timeout: s.opts.Timeout, reach: &s.reach, rounds: rounds}
 	out, err := t.wait(ctx)
 	if err != nil {
 		s.reach.close()

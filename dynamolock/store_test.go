@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamostore"
-	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 )
 
 // A write of a store by its name.

@@ -81,7 +81,7 @@ func (s *store) lookAtTTL() {
 func (s *store) learnTTL(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	var out *dynamodb.DescribeTimeToLiveOutput
-	err := request(attempt, "DescribeTimeToLive", s.opts.Table, func() (err error) {
+	err := request(attempt, s.host, "DescribeTimeToLive", s.opts.Table, func() (err error) {
 		out, err = s.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &s.opts.Table}, s.reach.once)
 		return err
 	})

@@ -160,8 +160,6 @@ func configurationConforms(t *testing.T, c configuration, config zkserver.Config
 		Lanes:      conformanceLanes,
 		Lease:      dialServers(t, first, addr).SessionTimeout(),
 		Soon:       20 * time.Second,
-		Ordered:    true,
-		Shares:     true,
 		Heartbeats: locktest.PerSession,
 		Unknown:    []string{"Since", "Lease", "LastHeard"},
 	})

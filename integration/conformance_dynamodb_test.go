@@ -40,16 +40,12 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 		var lanes int
 		h.lease, lanes = conformancePace(target)
 		e := locktest.Engine{
-			Start:        func(testing.TB) locktest.Harness { return h },
-			Lanes:        lanes,
-			Lease:        h.lease,
-			Soon:         soon,
-			Notice:       h.lease/4 + soon,
-			AnyKey:       true,
-			Shares:       mode == dynamolock.FailOpen,
-			Unknown:      unknown[mode],
-			Tokenless:    mode == dynamolock.FailClosed,
-			NeverExpires: mode != dynamolock.FailOpen,
+			Start:   func(testing.TB) locktest.Harness { return h },
+			Lanes:   lanes,
+			Lease:   h.lease,
+			Soon:    soon,
+			Notice:  h.lease/4 + soon,
+			Unknown: unknown[mode],
 		}
 		if mode == dynamolock.FailOpen {
 			e.Heartbeats = locktest.PerLock

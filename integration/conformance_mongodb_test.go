@@ -1,8 +1,11 @@
 package integration_test
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
 	"fmt"
-	"sync"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,10 +13,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/mongoserver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/locktest"
+	"github.com/holdfast-go/holdfast/locktest/faultproxy"
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
@@ -31,8 +34,6 @@ func mongodbEngine(t *testing.T) (locktest.Engine, string) {
 		Lease:      mongodbLease,
 		Soon:       soon,
 		Notice:     mongodbLease/4 + soon,
-		AnyKey:     true,
-		Shares:     true,
 		Unknown:    []string{"QueuedAt"},
 		Heartbeats: locktest.PerLock,
 	}, target.Source
@@ -52,11 +53,14 @@ type mongoHarness struct {
 
 func (h *mongoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
-	p, err := faultproxy.StartMongoDB(h.target.Addr)
+	p, err := faultproxy.Start(h.target.Addr, faultproxy.Options{
+		Split:       func(int) (_, _ bufio.SplitFunc) { return mongoMessage, mongoMessage },
+		Asks:        mongoRequest,
+		LateRequest: mongodbLease / 2,
+		LateReply:   mongodbLease / 30, // heartbeats wait for 250 ms
+	})
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
-	fate := &mongoFates{}
-	p.SetFilter(fate.see)
 	fake := &drivertest.Clock{}
 	locks := h.target.Client(t, p.Addr()).Database(h.locks.Database().Name()).Collection(h.locks.Name())
 	c, err := mongolock.New(clock.With(t.Context(), fake), locks, &mongolock.Options{
@@ -73,51 +77,35 @@ func (h *mongoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockte
 		API:   c.Client,
 		Cut:   func() { p.BlackHole(faultproxy.Both) },
 		Stall: func() { p.Stall(faultproxy.Both) },
-		Heal:  func() { fate.ask(nil); check(t, p.Heal()) },
+		Heal:  func() { check(t, p.Heal()) },
 		// A stopped process runs no timers, reads nothing and writes nothing.
 		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
 		Resume: func() { check(t, p.Heal()); fake.Resume() },
 		Jump:   fake.Jump,
-		Lose:   fate.ask,
+		Lose:   p.Lose,
 	}
 }
 
-// mongoFates gives each command of a client its fate. It belongs to a filter.
-type mongoFates struct {
-	mu    sync.Mutex
-	next  func() locktest.Fate     // nil: all arrive
-	fates map[[2]int]locktest.Fate // of commands without a reply, by connection and id
+// mongoMessage is a [bufio.SplitFunc] for messages of MongoDB, which begin with their length.
+func mongoMessage(data []byte, _ bool) (int, []byte, error) {
+	if len(data) < 4 {
+		return 0, nil, nil
+	}
+	size := int(binary.LittleEndian.Uint32(data))
+	if len(data) < size {
+		return 0, nil, nil
+	}
+	return size, data[:size], nil
 }
 
-// ask asks next from now on.
-func (m *mongoFates) ask(next func() locktest.Fate) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.next, m.fates = next, make(map[[2]int]locktest.Fate)
-}
-
-// see is called for every message.
-func (m *mongoFates) see(f faultproxy.Frame) faultproxy.Verdict {
-	id := [2]int{f.Conn, int(f.Xid)}
-	m.mu.Lock()
-	fate := m.fates[id]
-	delete(m.fates, id)
-	if f.Kind == faultproxy.KindRequest && m.next != nil {
-		fate = m.next()
-		m.fates[id] = fate
+// mongoRequest reports whether a message asks the server for what locks need. The driver sends other messages of its own.
+func mongoRequest(m faultproxy.Message) bool {
+	const header = 4*4 + 4 + 1 + 4 + 1 // length, ids and code; flags, kind of section, length of the document, type of its first element
+	if len(m.Data) < header {
+		return false
 	}
-	m.mu.Unlock()
-	late := time.Duration(0)
-	switch request := f.Dir == faultproxy.ToServer; {
-	case request && fate == locktest.LostRequest, !request && fate == locktest.LostReply:
-		return faultproxy.CutBefore
-	case request && fate == locktest.LateRequest:
-		late = mongodbLease / 2
-	case !request && fate == locktest.LateReply:
-		late = mongodbLease / 30 // heartbeats wait for 250 ms
-	}
-	time.Sleep(late)
-	return faultproxy.Pass
+	command, _, _ := bytes.Cut(m.Data[header:], []byte{0})
+	return slices.Contains([]string{"find", "getMore", "insert", "update", "createIndexes"}, string(command))
 }
 
 // Residue is a document with a holder under a live lease, by the clock of this machine.

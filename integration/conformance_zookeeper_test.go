@@ -40,8 +40,6 @@ func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*t
 			Lanes:      conformanceLanes,
 			Lease:      first.SessionTimeout(),
 			Soon:       20 * time.Second,
-			Ordered:    true,
-			Shares:     names != zklock.CuratorLatchNames,
 			Heartbeats: locktest.PerSession,
 			Unknown:    []string{"Since", "Lease", "LastHeard"},
 		}, string(target.Source()) + versionOf(t, addr)
@@ -86,21 +84,18 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	p, err := faultproxy.StartZooKeeper(h.addr)
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
-	secret, unwatched, post := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}, newPostman(conformanceSession/8)
+	secret, unwatched := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}
 	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
 		secret.see(f)
 		unwatched.see(f)
-		return post.see(f)
+		return faultproxy.Pass
 	})
 	fake := &drivertest.Clock{}
 	opts := h.options()
 	opts.Owner, opts.OnEvent = o.Owner, o.OnEvent
 	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)
 	must(t, err)
-	heal := func() {
-		post.ask(nil)
-		check(t, p.Heal())
-	}
+	heal := func() { check(t, p.Heal()) }
 	var cut atomic.Bool
 	client := &locktest.Client{
 		API:   c.Client,
@@ -120,7 +115,7 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		},
 	}
 	if opts.TLS == nil {
-		client.Lose = post.ask
+		client.Lose = p.Lose
 	}
 	if h.expires && opts.TLS == nil {
 		// The client must not regain its session in between: it would see its node deleted
@@ -134,76 +129,6 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		}
 	}
 	return client
-}
-
-// postman gives each request of a client its fate. It belongs to a filter.
-type postman struct {
-	late time.Duration // how late a late reply comes
-
-	mu      sync.Mutex
-	next    func() locktest.Fate // nil: all arrive
-	fate    locktest.Fate        // of the request whose answer does not arrive as it should
-	conn    int                  // its connection; 0: there is none
-	xid     int32
-	last    bool          // no request arrives
-	arrives chan struct{} // closed when they do again
-}
-
-func newPostman(late time.Duration) *postman {
-	return &postman{late: late, arrives: make(chan struct{})}
-}
-
-// ask asks next from now on.
-func (p *postman) ask(next func() locktest.Fate) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next, p.conn, p.last = next, 0, false
-	close(p.arrives)
-	p.arrives = make(chan struct{})
-}
-
-// see is called for every frame.
-func (p *postman) see(f faultproxy.Frame) faultproxy.Verdict {
-	p.mu.Lock()
-	last, arrives := p.last, p.arrives
-	verdict, late := p.judge(f)
-	p.mu.Unlock()
-	switch {
-	case last && f.Dir == faultproxy.ToServer:
-		select {
-		case <-arrives:
-		case <-f.Gone:
-		}
-	case late > 0:
-		select {
-		case <-time.After(late):
-		case <-f.Gone:
-		}
-	}
-	return verdict
-}
-
-func (p *postman) judge(f faultproxy.Frame) (_ faultproxy.Verdict, late time.Duration) {
-	switch {
-	case f.Kind == faultproxy.KindReply && f.Conn == p.conn && f.Xid == p.xid:
-		p.conn = 0
-		if p.fate == locktest.LateReply {
-			return faultproxy.Pass, p.late
-		}
-		return faultproxy.CutBefore, 0
-	case f.Kind != faultproxy.KindRequest || p.next == nil:
-		return faultproxy.Pass, 0
-	}
-	fate := p.next()
-	switch {
-	case p.last, fate == locktest.Arrives:
-		return faultproxy.Pass, 0
-	case fate == locktest.LostRequest:
-		return faultproxy.CutBefore, 0
-	}
-	p.fate, p.conn, p.xid = fate, f.Conn, f.Xid
-	p.last = fate == locktest.LateReply
-	return faultproxy.Pass, 0
 }
 
 // watched reports whether a session watches all its nodes.

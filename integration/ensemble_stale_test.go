@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
-	"github.com/holdfast-go/holdfast/internal/logtest"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 

@@ -232,7 +232,7 @@ func lostWhileWaiting(e *env) {
 	e.breaks(b, keys[0])
 	e.becomes(e.engine.Notice+e.handOver(), "a lock that is lost while another is waited for is acquired anew", func() (bool, any) {
 		info := e.inspectKey(b, keys[0])
-		return info.Held && info.Owner == old.Owner && (info.Token != old.Token || e.engine.Tokenless && info.Grant != old.Grant), info
+		return info.Held && info.Owner == old.Owner && (info.Token != old.Token || e.Tokenless && info.Grant != old.Grant), info
 	})
 	e.release(lock)
 	w.servedAll("AcquireAll goes on after a loss")
@@ -256,7 +256,7 @@ func leaseEndsWhileWaiting(e *env) {
 	w := e.waitAll(a, keys)
 	w.waitsFor(b, keys, 1)
 	a.Cut()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		time.Sleep(e.engine.Lease)
 	} else {
 		e.release(e.holdWithin(e.handOver(), b, keys[0]))

@@ -137,7 +137,7 @@ func closeWhileCutWithoutEnd(e *env) {
 	lock := e.hold(a)
 	a.Cut()
 	over := time.Until(lock.Deadline())
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		over = time.Minute // as Client.Close says
 	}
 	began := time.Now()

@@ -19,6 +19,8 @@ var dataCases = []testCase{
 	{"G16_SurvivesACut", dataSurvivesACut},
 }
 
+var dataFates = fated("G16_SetData", setDataLoses)
+
 const (
 	ruleData      = "SetData replaces the data that others read"
 	ruleDataAlone = "SetData changes nothing but the data"
@@ -146,7 +148,7 @@ func dataAfterTheEnd(e *env) {
 		refused(lock, end(lock))
 	}
 	refused(old(), holdfast.ErrReclaimed)
-	if lock := old(); !e.engine.NeverExpires {
+	if lock := old(); !e.NeverExpires {
 		a.Cut()
 		e.ends(lock, e.handOver(), ruleAlone, expired...)
 		refused(lock, expired...) // at once, though nothing can be sent
@@ -197,4 +199,23 @@ func dataSurvivesACut(e *env) {
 	e.isLive(lock, "a lock lives on, whatever comes of SetData")
 	e.release(lock)
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+// setDataLoses has each message of a SetData that gives up lost or late, and sets other data meanwhile.
+func setDataLoses(e *env, fate Fate) {
+	a, b := e.client(), e.client()
+	e.losing(a, fate, func(what string, lose func()) {
+		lock := e.holdWithin(e.patience(), a, e.key, holdfast.WithData([]byte("old")))
+		lose()
+		sent := time.Now()
+		err := lock.SetData(e.within(e.engine.Lease/16), []byte("given up"))
+		e.mayFail(err, context.DeadlineExceeded, "SetData fails with the end of its ctx only")
+		a.Lose(nil)
+		e.noError(lock.SetData(e.within(e.patience()), []byte("new")), "SetData of a live lock succeeds", what)
+		e.hasData(b, e.key, "new", "what SetData has confirmed, others read")
+		e.arrived(sent, fate)
+		e.hasData(b, e.key, "new", ruleDataOrder+" ("+what+")")
+		e.isLive(lock, "a lock lives on, whatever comes of SetData")
+		e.releaseInTime(lock, what)
+	})
 }

@@ -5,7 +5,6 @@
 //		locktest.Run(t, locktest.Engine{
 //			Start: func(t testing.TB) locktest.Harness { return newHarness(t) },
 //			Lease: 4 * time.Second,
-//			Ordered: true,
 //		})
 //	}
 //
@@ -45,18 +44,16 @@
 //
 // # What an engine brings
 //
-// An [Engine] says how clients are made, what the engine promises and how long its steps
-// may take. A [Harness] makes the clients of one case. The suite can cut off, heal,
+// An [Engine] says how clients are made and how long its steps may take. A [Harness] makes the clients of one case. The suite can cut off, heal,
 // expire and pause a [Client], set its clock, and lose or delay single messages ([Fate]). Most
 // cases are about loss, so Cut and Heal are required. A harness leaves nil what it cannot do
 // (Stall, Lose, Pause, Jump); the cases that need it are skipped, and say so.
 //
-// Where an engine promises less, the suite asserts the weaker form:
-// without [Engine.Ordered], every waiter is served in the end. Where an engine declares
-// that it lacks something, the suite asserts that: with [Engine.Tokenless], every token
-// is 0; with [Engine.NeverExpires], no client gets the key of a silent holder before a
-// break; without [Engine.Shares], a request to share a key is refused, and the cases of G19 to
-// G21 are skipped. With it, cases whose outcome may depend on the mode run for each mode.
+// The suite asks clients for the [driver.Features] of the engine, and asserts what they say. Without Ordered, every waiter is served in
+// the end. With Tokenless, every token is 0. With NeverExpires, no client gets the key of a client that is cut off or stopped within one
+// and a half of [Engine.Lease]; its Deadline is far away, and a break frees the key. Without Shares, a request to share a key is refused
+// before anything is sent, and the cases of G19 to G21 are skipped; with it, cases whose outcome may depend on the mode run for each mode.
+// With AnyKey, a key is any valid UTF-8 of less than 10 kB.
 //
 // # Time
 //

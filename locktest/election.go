@@ -71,7 +71,7 @@ func oneTermAtATime(e *env) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	e.brokenIf(!e.engine.Tokenless && !slices.IsSorted(tokens), "the token of a term is greater than those before", "%v", tokens)
+	e.brokenIf(!e.Tokenless && !slices.IsSorted(tokens), "the token of a term is greater than those before", "%v", tokens)
 }
 
 // givenBackAfterLead ends terms in all ways that leave the lock live.
@@ -123,7 +123,7 @@ func termEndsFirst(e *env) {
 		two.run()
 		e.queued(b, key, 1)
 		silence(a)
-		if e.engine.NeverExpires {
+		if e.NeverExpires {
 			time.Sleep(e.engine.Lease * 3 / 2)
 			two.follows(ruleForever)
 			e.brokenIf(first.ctx.Err() != nil, ruleForever, "the ctx of lead has ended by %s: %v", name, context.Cause(first.ctx))
@@ -167,7 +167,7 @@ func standsAgainAfterALoss(e *env) {
 	two := e.stands(b, nil)
 	e.queued(b, e.key, 1)
 	causes := expired
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		a.Cut()
 		time.Sleep(e.engine.Lease)
 		e.breaks(b, e.key)
@@ -205,7 +205,7 @@ func standsAgainBehindOthers(e *env) {
 // other may be too slow to see that the key is free, but not always.
 func (e *env) stepsDown(leader *candidate, term *reign, other *candidate, long time.Duration) *reign {
 	tries := 5
-	if e.engine.Ordered {
+	if e.Ordered {
 		tries = 1
 	}
 	for range tries {

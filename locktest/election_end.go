@@ -52,7 +52,7 @@ func (e *env) succeeds(w *waiter, c *candidate, rule string) *holdfast.Lock {
 		case <-w.done:
 			return w.granted(0, rule)
 		case r := <-c.reigns:
-			e.brokenIf(e.engine.Ordered, rule, "the candidate leads again")
+			e.brokenIf(e.Ordered, rule, "the candidate leads again")
 			time.Sleep(e.engine.Lease / 20)
 			r.leave(nil)
 		case <-time.After(e.turn()):

@@ -85,7 +85,7 @@ func causeIsNamed(e *env) {
 	e.ends(reclaimed, e.engine.Notice, ruleTold, holdfast.ErrReclaimed)
 	silent, end := e.hold(a), expired
 	a.Cut()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.outlasts(b, silent)
 		e.breaks(b, e.key)
 		end = []error{holdfast.ErrBroken}
@@ -139,7 +139,7 @@ func tokensRise(e *env) {
 		case "its session's end":
 			c.dies()
 		}
-		if e.engine.NeverExpires && (way == "a cut past its lease" || way == "its session's end") {
+		if e.NeverExpires && (way == "a cut past its lease" || way == "its session's end") {
 			e.keptFrom(probe, e.key)
 			e.breaks(probe, e.key)
 		}
@@ -154,7 +154,7 @@ const (
 // newer insists that tokens rise from grant to grant, or that both are 0 where there are none.
 func (e *env) newer(next, earlier holdfast.Token, rule string) {
 	switch {
-	case e.engine.Tokenless:
+	case e.Tokenless:
 		e.brokenIf(next != 0 || earlier != 0, "an engine without tokens gives 0", "%v after %v", next, earlier)
 	case next <= earlier:
 		e.refuted(rule, "%v after %v", next, earlier)
@@ -193,7 +193,7 @@ func (e *env) breaks(c *Client, key string) {
 
 // inherits has c take over the key of a silent holder: after its lease or, without one, after a break.
 func (e *env) inherits(c *Client, key string) *holdfast.Lock {
-	if !e.engine.NeverExpires {
+	if !e.NeverExpires {
 		return e.holdWithin(e.handOver(), c, key)
 	}
 	e.keptFrom(c, key)

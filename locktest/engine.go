@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // An Engine is what [Run] tests.
@@ -25,7 +26,7 @@ type Engine struct {
 
 	// Lease is how long the engine waits for a silent client before it gives its locks
 	// away: on ZooKeeper the negotiated session timeout. It is the same for all clients of
-	// NewClient. Required.
+	// NewClient. Where locks never expire, it is the period of the engine's own checks. Required.
 	Lease time.Duration
 
 	// Soon bounds every step that waits for nothing but the engine's reply, or some polls where a client learns of a release
@@ -40,30 +41,6 @@ type Engine struct {
 	// on purpose (Break, reclaim), or asked for its lock. Default 0: Soon, which is right for engines that notify
 	// their clients; for engines that poll, set it to the polling period.
 	Notice time.Duration
-
-	// Ordered promises that waiters are served in the order of arrival, that Info.Queue
-	// lists them, and that OnEvent receives their places. Without it, the suite asserts
-	// instead that every waiter is served in the end and that OnEvent receives no places.
-	Ordered bool
-
-	// Tokenless says that the engine has no tokens. The suite then asserts that every
-	// token is 0 instead of asserting that tokens rise.
-	Tokenless bool
-
-	// NeverExpires says that no lock ends because its holder is silent. The suite then
-	// asserts the opposite of what it asserts otherwise: no client gets the key of a client
-	// that is cut off or stopped within one and a half of Lease, its Deadline is far away,
-	// a break frees the key, and the holder learns of the break when it can be reached
-	// again. Lease is then the period of the engine's own checks.
-	NeverExpires bool
-
-	// AnyKey says that the engine takes more keys than the portable ones of
-	// [driver.CheckKey]: any valid UTF-8 of less than 10 kB.
-	AnyKey bool
-
-	// Shares says that a key can be shared: holdfast.WithShared and WithLimit. Without it,
-	// the suite insists that both are refused before anything is sent.
-	Shares bool
 
 	// Unknown names the fields of holdfast.Info, Holder and Waiter that the engine does not know.
 	Unknown []string
@@ -146,6 +123,7 @@ type Client struct {
 // API is the portable API of [*holdfast.Client].
 type API interface {
 	Owner() string
+	Features() driver.Features
 	Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	TryAcquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	AcquireAny(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Lock, error)

@@ -13,11 +13,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // env is what a case works with.
 type env struct {
 	testing.TB
+	driver.Features // of the first client
+
+	first   *Client // until client returns it
 	engine  Engine
 	harness Harness
 	rule    string // the number of the guarantee
@@ -38,6 +42,10 @@ func (e *env) handOver() time.Duration { return e.engine.Lease + e.engine.Late }
 
 // client connects a client; it is closed when the case ends.
 func (e *env) client() *Client {
+	if c := e.first; c != nil {
+		e.first = nil
+		return e.stalling(c)
+	}
 	return e.clientWith(ClientOptions{})
 }
 
@@ -67,6 +75,11 @@ func (e *env) clientWith(o ClientOptions) *Client {
 		}()
 		e.returns(over, e.patience(), "Close after the case")
 	})
+	return e.stalling(c)
+}
+
+// stalling has a client stalled where it is cut off otherwise, if the case says so.
+func (e *env) stalling(c *Client) *Client {
 	if e.stalls {
 		e.needs(c.Stall != nil, "deliver what a client sends while it is cut off")
 		c.Cut = c.Stall

@@ -97,7 +97,7 @@ func factsAreNotLost(e *env) {
 		e.noError(byTTL.Extend(time.Millisecond), ruleAnswers, "Extend")
 	}
 	losses := expired
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		losses = []error{holdfast.ErrBroken}
 		for i := range n {
 			e.breaks(b, fmt.Sprintf("%sloss%02d", e.prefix, i))

@@ -211,7 +211,7 @@ func (e *env) waitFor(call func(context.Context, *waiter)) *waiter {
 
 // waits gives the call time to begin, and insists that it has not returned.
 func (w *waiter) waits(probe *Client, key string, place int) *waiter {
-	if w.e.engine.Ordered {
+	if w.e.Ordered {
 		w.e.queued(probe, key, place)
 	} else {
 		time.Sleep(w.e.engine.Lease / 20)
@@ -227,7 +227,7 @@ func (w *waiter) stillWaits(rule string) {
 
 // queued waits until n clients are in the queue, and returns their owners. Where there is no queue, it returns at once.
 func (e *env) queued(probe *Client, key string, n int) []string {
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		return nil
 	}
 	var owners []string
@@ -256,7 +256,7 @@ func (w *waiter) granted(d time.Duration, rule string) *holdfast.Lock {
 func (e *env) inTurn(waiters ...*waiter) {
 	for len(waiters) > 0 {
 		i := 0
-		if !e.engine.Ordered {
+		if !e.Ordered {
 			e.eventually(e.patience(), func() bool {
 				i = slices.IndexFunc(waiters, func(w *waiter) bool { return isClosed(w.done) })
 				return i >= 0
@@ -265,7 +265,7 @@ func (e *env) inTurn(waiters ...*waiter) {
 		lock := waiters[max(0, i)].granted(e.handOver(), ruleServed)
 		waiters = slices.Delete(waiters, max(0, i), max(0, i)+1)
 		for _, w := range waiters {
-			if e.engine.Ordered {
+			if e.Ordered {
 				w.stillWaits(ruleTurns)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 type fault struct {
 	name   string
 	breaks []string
+	in     string // the case that must find it; "" if any of the guarantee may
+	late   bool   // what the client writes can be late: see lateData
 	engine func(driver.Host, driver.Driver) driver.Driver
 	client func(*Client)
 }
@@ -34,7 +37,7 @@ func TestFaultyEngines(t *testing.T) {
 				t.Parallel()
 				var all []string
 				for _, c := range cases {
-					if strings.HasPrefix(c.name, rule+"_") {
+					if strings.HasPrefix(c.name, rule+"_") && (f.in == "" || f.in == c.name) {
 						all = append(all, record(t, newEngine(f), c)...)
 					}
 					if slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, rule+" broken: ") }) {
@@ -130,6 +133,55 @@ type idle struct{ driver.Hold }
 func (idle) Release(context.Context) error         { return nil }
 func (idle) SetData(context.Context, []byte) error { return nil }
 
+// A mailbag decides what becomes of the data that a client writes.
+type mailbag struct {
+	mu   sync.Mutex
+	next func() Fate
+}
+
+func (m *mailbag) lose(next func() Fate) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = next
+}
+
+// lateData is a hold whose writes may be carried out late.
+type lateData struct {
+	driver.Hold
+	mail *mailbag
+}
+
+func (h lateData) SetData(ctx context.Context, data []byte) error {
+	h.mail.mu.Lock()
+	late := h.mail.next != nil && h.mail.next() == LateRequest
+	h.mail.mu.Unlock()
+	if !late {
+		return h.Hold.SetData(ctx, data)
+	}
+	time.AfterFunc(lease/2, func() { _ = h.Hold.SetData(context.WithoutCancel(ctx), data) })
+	<-ctx.Done()
+	return driver.ErrDisconnected
+}
+
+// herd has all waiters of a client look at the queue when one of them is granted.
+func herd(f *faulty, _ driver.Host) {
+	var mu sync.Mutex
+	waiting := make(map[*driver.Request]bool)
+	f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+		mu.Lock()
+		waiting[req] = true
+		mu.Unlock()
+		g, err := f.Driver.Acquire(ctx, req)
+		mu.Lock()
+		defer mu.Unlock()
+		delete(waiting, req)
+		for other := range waiting {
+			other.Queued(1)
+		}
+		return g, err
+	}
+}
+
 // open is a client that confirms a Close that it does not do.
 type open struct{ API }
 
@@ -190,6 +242,9 @@ var faults = []fault{
 			return f.Driver.Acquire(ctx, req)
 		},
 	)},
+	{name: "all waiters are woken by each release", breaks: []string{"G21"}, in: "G21_OneWokenPerPermit", engine: replaced(herd)},
+	{name: "dead waiters stay in the queue", breaks: []string{"G7"}, in: "G7_DeadHead", client: func(c *Client) { c.Cut = func() {} }},
+	{name: "data that was given up is written later", breaks: []string{"G16"}, in: "G16_SetDataIsLate", late: true},
 	{name: "the state flaps", breaks: []string{"G9"}, engine: outcome(
 		func(_ context.Context, _ *faulty, host driver.Host, _ *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 			host.SetConnected(false)

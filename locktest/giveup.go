@@ -83,7 +83,7 @@ func cancelWhileWaitingDisconnected(e *env) {
 	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
 	b.Heal()
 	e.settle()
-	if e.engine.Ordered && !e.eventually(e.handOver(), func() bool {
+	if e.Ordered && !e.eventually(e.handOver(), func() bool {
 		info, err := a.Inspect(e.soon(), e.key)
 		return err == nil && len(info.Queue) == 0
 	}) {

@@ -71,7 +71,7 @@ func (e *env) longest() string {
 }
 
 func invalidKeys(e *env) map[string]string {
-	if e.engine.AnyKey {
+	if e.AnyKey {
 		return map[string]string{
 			"empty": "", "10 kB": e.prefix + strings.Repeat("k", 10_000), "invalid UTF-8": e.prefix + "a\xffb",
 		}
@@ -129,7 +129,7 @@ func badPrefixes(e *env) {
 		"NUL": e.prefix + "\x00", "empty element": "a//", "dots": "a/../", "too long": strings.Repeat("p", holdfast.MaxKey+1),
 		"invalid UTF-8": "\xff",
 	}
-	if e.engine.AnyKey {
+	if e.AnyKey {
 		prefixes = map[string]string{"too long": strings.Repeat("p", 10_000), "invalid UTF-8": "\xff"}
 	}
 	for what, prefix := range prefixes {
@@ -175,7 +175,7 @@ func badOptions(e *env) {
 		{"reader with large data", "data", options{holdfast.WithShared(), large}},
 		{"permit with large data", "data", options{holdfast.WithLimit(2), large}},
 	}
-	if !e.engine.Shares {
+	if !e.Shares {
 		bad = append(bad, badOption{"reader", "shared", options{holdfast.WithShared()}})
 		bad = append(bad, badOption{"permit", "limit", options{holdfast.WithLimit(holdfast.MaxLimit)}})
 	}

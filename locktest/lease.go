@@ -45,10 +45,10 @@ func renewedWhileHeld(e *env) {
 		e.isHeld(c, e.key, ruleRenewed)
 		w.stillWaits(ruleRenewed)
 		left := time.Until(lock.Deadline())
-		e.brokenIf(left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires,
+		e.brokenIf(left <= 0 || (left > e.engine.Lease) != e.NeverExpires,
 			"Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
 	}
-	e.brokenIf(!e.engine.NeverExpires && !lock.Deadline().After(first), ruleRenewed, "Deadline has not moved from %v", first)
+	e.brokenIf(!e.NeverExpires && !lock.Deadline().After(first), ruleRenewed, "Deadline has not moved from %v", first)
 	e.noError(lock.Extend(time.Hour), "a live lock can be extended")
 	info := e.inspect(c)
 	e.brokenIf(info.Token != token || lock.Token() != token, "renewing and extending never change the token",
@@ -81,7 +81,7 @@ func shortSilenceKeepsTheLock(e *env) {
 // until then.
 func holderKnowsFirst(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.keepsForever(a, a.Cut, a.Heal)
 		return
 	}
@@ -109,7 +109,7 @@ func deadlineIsKept(e *env) {
 	time.Sleep(e.engine.Lease / 2)
 	e.isHeld(b, e.key, ruleOne)
 	a.Cut()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.outlasts(b, lock)
 		e.isHeld(e.client(), e.key, ruleForever)
 		a.Heal()
@@ -134,7 +134,7 @@ func sessionThatExpired(e *env) {
 	if a.Expire != nil {
 		silence, limit = a.Expire, e.engine.Soon // the client learns of it
 	}
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.keepsForever(a, silence, a.Heal)
 		return
 	}
@@ -152,7 +152,7 @@ func sessionThatExpired(e *env) {
 func everyMethodLooksAtTheClock(e *env) {
 	a := e.client()
 	e.needs(a.Pause != nil, "pause a client")
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.keepsForever(a, a.Pause, a.Resume)
 		return
 	}
@@ -201,7 +201,7 @@ func everyMethodLooksAtTheClock(e *env) {
 func pausePastTheDeadline(e *env) {
 	a, b := e.client(), e.client()
 	e.needs(a.Pause != nil, "pause a client")
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.keepsForever(a, a.Pause, a.Resume)
 		return
 	}
@@ -224,7 +224,7 @@ func clockJumpForward(e *env) {
 	e.isLive(lock, "a wall clock jump that is shorter than the rest of the lease costs nothing")
 	e.holdKey(a, e.prefix+"renewed")
 	a.Jump(e.engine.Lease)
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.isLive(lock, "a wall clock jump ends no lock without a lease")
 		e.outlasts(b, lock)
 		return
@@ -244,7 +244,7 @@ func clockJumpBackward(e *env) {
 		time.Sleep(e.engine.Lease / 2)
 		e.isLive(lock, "a wall clock that is set back changes nothing")
 	}
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		a.Cut()
 		e.outlasts(b, lock)
 		return
@@ -263,7 +263,7 @@ func suspendIsNoticed(e *env) {
 	a.Cut()
 	a.Jump(e.engine.Lease)
 	within := max(e.engine.Lease/2, 3*time.Second/2)
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.brokenIf(e.closes(work, within), "a suspend ends no lock without a lease", "Err: %v", lock.Err())
 		return
 	}
@@ -296,7 +296,7 @@ func doEndsWithTheLock(e *env) {
 	lock := receive(e, running, e.engine.Soon, rule, "the function was not called")
 	e.isHeld(b, e.key, ruleOne)
 	a.Cut()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.outlasts(b, lock)
 		e.brokenIf(len(result) > 0, ruleForever, "the ctx of the function has ended")
 		e.breaks(b, e.key)

@@ -169,7 +169,7 @@ func lateReplyRenewsNoLonger(e *env) {
 			e.needs(e.eventually(2*e.engine.Lease, met), "see what renews a lease")
 			sent = time.Now()
 		}
-		if e.engine.NeverExpires {
+		if e.NeverExpires {
 			e.keepsForever(a, silence, a.Heal)
 			return
 		}
@@ -198,7 +198,7 @@ func lateReplyGrantsNoLonger(e *env) {
 			sent = time.Now()
 			return last || isClosed(w.done)
 		})
-		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && last && !e.engine.NeverExpires {
+		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && last && !e.NeverExpires {
 			late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease))
 			e.brokenIf(late > 0, ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
 		}

@@ -23,7 +23,7 @@ var sharedModes = []mode{"r", "3"}
 
 // modes are those that the cases of all modes try.
 func (e *env) modes() []mode {
-	if !e.engine.Shares {
+	if !e.Shares {
 		return []mode{"w"}
 	}
 	return append([]mode{"w"}, sharedModes...)

@@ -118,13 +118,13 @@ func expiryIsTold(e *env) {
 	})
 	o.holds(lock, rulePresent)
 	a.Cut()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		time.Sleep(e.engine.Lease * 3 / 2)
 		o.holds(lock, "a lock that never expires is told until a break")
 		e.breaks(b, e.key)
 	}
 	o.free("the end of a silent holder is told")
-	if !e.engine.NeverExpires && len(early) > 0 {
+	if !e.NeverExpires && len(early) > 0 {
 		e.refuted("the holder knows before any observer is told", "its lock was live")
 	}
 	o.holds(e.mine(b), ruleEach)
@@ -162,7 +162,7 @@ func goesOnOverOutages(e *env) {
 		}
 	}
 	b.dies()
-	if b.Expire == nil && !e.engine.NeverExpires {
+	if b.Expire == nil && !e.NeverExpires {
 		time.Sleep(e.engine.Lease + e.engine.Late)
 	}
 	b.Heal()

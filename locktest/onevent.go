@@ -118,7 +118,7 @@ func eventsReportPlaces(e *env) {
 	for i := range n {
 		w := e.waitKey(a, e.key, func(lock *holdfast.Lock) { e.lets(lock) })
 		waiters = append(waiters, w.waits(holder, e.key, i+1))
-		e.brokenIf(e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }),
+		e.brokenIf(e.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(l.of(holdfast.Queued)) > i }),
 			rulePlace, "%d wait; reported: %+v", i+1, l.of(holdfast.Queued))
 	}
 	e.release(lock)
@@ -127,7 +127,7 @@ func eventsReportPlaces(e *env) {
 	}
 	e.closed(a, l)
 	places := l.of(holdfast.Queued)
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		e.brokenIf(len(places) > 0, rulePlace, "there is no queue; reported: %+v", places)
 		return
 	}
@@ -161,11 +161,11 @@ func eventsReportHeartbeats(e *env) {
 	}
 	a.Cut()
 	cut := time.Now()
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.outlasts(e.client(), one)
 	}
 	for _, lock := range []*holdfast.Lock{one, two} {
-		if e.engine.NeverExpires {
+		if e.NeverExpires {
 			break
 		}
 		e.ends(lock, e.handOver(), "a holder that is cut off loses its lock", expired...)

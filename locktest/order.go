@@ -14,6 +14,7 @@ import (
 var orderCases = []testCase{
 	{"G7_Order", order},
 	{"G7_ALostWaiterBlocksNobody", aLostWaiterBlocksNobody},
+	{"G7_DeadHead", deadHead},
 	{"G7_NobodyStarves", nobodyStarves},
 	{fairSharesName, fairShares},
 }
@@ -49,7 +50,7 @@ func (e *env) serves(n int, quits ...int) {
 			stay, owners = append(stay, i), append(owners, fmt.Sprint("owner", i))
 		}
 	}
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		owners = nil
 	}
 	got := e.queued(a, e.key, len(stay))
@@ -61,7 +62,7 @@ func (e *env) serves(n int, quits ...int) {
 	for _, i := range stay {
 		waiters[i].granted(e.patience(), ruleServed)
 	}
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		slices.Sort(served)
 	}
 	e.brokenIf(!slices.Equal(served, stay), "first come, first served, if there is a queue", "served %v, want %v", served, stay)
@@ -152,6 +153,37 @@ func aLostWaiterBlocksNobody(e *env) {
 	}
 }
 
+// deadHead has the first waiter die: with another behind it, and alone.
+func deadHead(e *env) {
+	e.needs(!e.NeverExpires, "end a lease")
+	const rule = "a waiter that died leaves the queue within a lease"
+	a := e.client()
+	lock := e.hold(a)
+	dies := func() (w *waiter, b *Client) {
+		b = e.client()
+		w = e.wait(b).waits(a, e.key, 1)
+		b.Cut()
+		return w, b
+	}
+	dead, b := dies()
+	next := e.wait(a).waits(a, e.key, 2)
+	time.Sleep(e.handOver())
+	e.queued(a, e.key, 1)
+	e.release(lock)
+	lock = next.granted(e.engine.Soon, rule)
+	alone, c := dies()
+	time.Sleep(e.handOver())
+	e.queued(a, e.key, 0)
+	e.release(lock)
+	e.release(e.takes(a, e.key, rule))
+	e.leavesNothing(e.key, e.engine.Soon, rule)
+	for w, c := range map[*waiter]*Client{dead: b, alone: c} {
+		w.gone(holdfast.ErrHeld, holdfast.ErrDisconnected)
+		c.Heal()
+	}
+	e.leavesNothing(e.key, e.handOver(), ruleNothing)
+}
+
 // fairShares has a name, since it needs more time than others.
 const fairSharesName = "G7_FairShares"
 
@@ -189,10 +221,11 @@ const (
 	ruleKeepsOut = "a writer that waits keeps new readers and permits out"
 )
 
-// oneWokenPerPermit counts, by the places that OnEvent receives, the waiters that look at the queue when a permit comes back.
+// oneWokenPerPermit counts, by the places that OnEvent receives, the waiters that look at the queue when a permit comes back, and those
+// that look when nothing happens, since their engine polls too.
 func oneWokenPerPermit(e *env) {
-	e.needs(e.engine.Ordered, "tell places")
-	const waiters = 8
+	e.needs(e.Ordered, "tell places")
+	const waiters, rounds = 16, 8
 	const few = 3 // whose place has become that of the first, or of one that looks ahead
 	a := e.client()
 	b, log := e.watched()
@@ -201,14 +234,19 @@ func oneWokenPerPermit(e *env) {
 	for i := range waiters {
 		waiting = append(waiting, e.wait(b, holdfast.WithLimit(2)).waits(a, e.key, i+1))
 	}
-	for _, w := range waiting {
-		e.settle()
-		before := len(log.of(holdfast.Queued))
+	told := func() int { e.settle(); return len(log.of(holdfast.Queued)) }
+	woken, idle := 0, 0
+	for _, w := range waiting[:rounds] {
+		before, quiet := told(), told()
 		e.release(locks[0])
 		locks = append(locks[1:], w.granted(e.handOver(), ruleNext))
-		e.settle()
-		told := len(log.of(holdfast.Queued)) - before
-		e.brokenIf(told > few, "a permit that is given back wakes one waiter", "%d places were told", told)
+		woken, idle = woken+told()-quiet, idle+quiet-before
+	}
+	e.brokenIf(woken > rounds*few+2*idle, "a permit that is given back wakes one waiter",
+		"for %d permits, %d places were told; while nothing happened, %d", rounds, woken, idle)
+	for _, w := range waiting[rounds:] {
+		e.release(locks[0])
+		locks = append(locks[1:], w.granted(e.handOver(), ruleNext))
 	}
 	e.release(locks...)
 	e.closed(b, log)
@@ -237,7 +275,7 @@ func writerGivesUp(e *env) {
 	for _, m := range sharedModes {
 		lock := e.hold(a, m.option())
 		for _, lost := range []bool{false, true} {
-			if lost && e.engine.NeverExpires {
+			if lost && e.NeverExpires {
 				continue
 			}
 			writer := e.wait(b).waits(a, e.key, 1)
@@ -295,7 +333,7 @@ func writerIsServed(e *env) {
 
 // deadWriterKeepsNobodyOut has a writer die while it waits.
 func deadWriterKeepsNobodyOut(e *env) {
-	e.needs(!e.engine.NeverExpires, "end a lease")
+	e.needs(!e.NeverExpires, "end a lease")
 	a, b, c := e.client(), e.client(), e.client()
 	lock := e.hold(a, holdfast.WithShared())
 	writer := e.wait(b).waits(a, e.key, 1)

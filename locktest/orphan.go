@@ -151,7 +151,7 @@ func repetitionGrantsNoLonger(e *env) {
 		case isClosed(other.done): // that message had not taken the key
 			e.release(other.granted(0, ruleOne))
 			e.releaseInTime(w.granted(e.handOver(), ruleOne), "the second client")
-		case e.engine.NeverExpires:
+		case e.NeverExpires:
 			a.Lose(nil)
 			e.release(w.granted(0, "what is lost is sent again"))
 			e.release(other.granted(e.handOver(), "a release lets the next in"))
@@ -199,7 +199,7 @@ func givingUpAndClosing(e *env, fate Fate) {
 		e.noError(err, "Close sees to what calls that have given up may have left", fmt.Sprintf("%v (message %d)", fate, n))
 		a.Lose(nil) // and met may be read
 		e.arrived(sent, fate)
-		if fate == LateRequest && !e.engine.NeverExpires { // what arrives after Close may have to go with its lease
+		if fate == LateRequest && !e.NeverExpires { // what arrives after Close may have to go with its lease
 			e.release(e.holdWithin(e.handOver(), b, e.key))
 		}
 		e.leavesNothing(e.key, 0, "Close returns nil only if nothing is left")
@@ -257,7 +257,7 @@ func breakLoses(e *env, fate Fate) {
 func askingTheDead(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	e.hold(a)
-	e.needs(!e.engine.NeverExpires, "end a lease")
+	e.needs(!e.NeverExpires, "end a lease")
 	w := e.wait(b).waits(c, e.key, 1)
 	a.Cut()
 	for began := time.Now(); !isClosed(w.done) && time.Since(began) < e.handOver(); time.Sleep(e.engine.Lease / 8) {

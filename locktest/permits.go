@@ -41,7 +41,7 @@ func anyHolderLetsTheNextIn(e *env) {
 	clients, waits, probe := e.clients(3), e.client(), e.client()
 	for which := range 3 {
 		for _, how := range []string{"release", "break", "loss"} {
-			if how == "loss" && (e.engine.NeverExpires || which != 1) {
+			if how == "loss" && (e.NeverExpires || which != 1) {
 				continue
 			}
 			locks := e.share("3", clients)
@@ -202,7 +202,7 @@ func (s *schedule) check() {
 		return slices.DeleteFunc(slices.Clone(s.line), func(r *entrant) bool { return !r.holds() })
 	}
 	want := entitled(s.line)
-	if s.engine.Ordered && s.eventually(s.handOver(), func() bool { return slices.Equal(holders(), want) }) {
+	if s.Ordered && s.eventually(s.handOver(), func() bool { return slices.Equal(holders(), want) }) {
 		s.queued(s.clients[0], s.key, len(s.line)-len(want))
 		info, err := s.clients[0].Inspect(s.soon(), s.key)
 		for i, w := range info.Queue {
@@ -213,7 +213,7 @@ func (s *schedule) check() {
 	}
 	s.settle()
 	got := holders()
-	if !s.engine.Ordered {
+	if !s.Ordered {
 		want = entitled(got)
 	}
 	s.brokenIf(!slices.Equal(got, want), ruleModes, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))

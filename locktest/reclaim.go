@@ -25,7 +25,7 @@ func reclaim() []holdfast.Option {
 func reclaimsAtOnce(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	changes := [][2]mode{{"w", "w"}}
-	if e.engine.Shares {
+	if e.Shares {
 		changes = append(changes, [][2]mode{{"r", "r"}, {"2", "2"}, {"w", "1"}, {"r", "2"}, {"1", "3"}, {"2", "w"}, {"3", "r"}}...)
 	}
 	for _, change := range changes {
@@ -63,7 +63,7 @@ func reclaimsFromTheDead(e *env) {
 	a.Cut()
 	lock, err := b.TryAcquire(e.within(e.engine.Lease/2), e.key, reclaim()...)
 	e.noError(err, ruleReclaim+", without waiting for a dead lease")
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		e.noError(old.Err(), ruleForever, "nothing has reached it, and Err is")
 		a.Heal()
 	}
@@ -79,7 +79,7 @@ func reclaimsPlaces(e *env) {
 	old := e.wait(a, holdfast.WithOwner("worker")).waits(c, e.key, 1)
 	e.watches(a)
 	young := e.wait(b, reclaim()...)
-	if e.engine.Ordered {
+	if e.Ordered {
 		err := old.fails(e.engine.Soon, "WithReclaim removes contenders under the same owner name from the queue")
 		e.brokenIf(!errors.Is(err, holdfast.ErrReclaimed), "a contender that was reclaimed fails with ErrReclaimed", "%v", err)
 		e.queued(c, e.key, 1)
@@ -131,7 +131,7 @@ func sparesOthers(e *env) {
 	second := e.wait(a, reclaim()...).waits(b, e.key, 2)
 	first.stillWaits("a contender of the same client is never reclaimed")
 	e.release(stranger)
-	if !e.engine.Ordered {
+	if !e.Ordered {
 		return // the second may find the first to be the holder, which is ErrHeld
 	}
 	e.release(first.granted(e.engine.Soon, "a contender of the same client is never reclaimed"))

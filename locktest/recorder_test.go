@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -72,8 +74,6 @@ func newEngine(l fault) Engine {
 		Bubble: synctest.Test,
 		Lease:  lease,
 		Soon:   10 * time.Millisecond, Late: 10 * time.Millisecond,
-		Ordered: true,
-		Shares:  true,
 		Unknown: []string{"LastHeard"},
 	}
 }
@@ -84,8 +84,15 @@ type harness struct {
 }
 
 func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
+	mail, wrap := &mailbag{}, h.fault.engine
+	if h.fault.late {
+		wrap = outcome(func(_ context.Context, _ *faulty, _ driver.Host, _ *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
+			g.Hold = lateData{g.Hold, mail}
+			return g, err
+		})
+	}
 	c, err := memlock.New(&memlock.Options{
-		Store: h.store, Lease: lease, Owner: o.Owner, OnEvent: o.OnEvent, Wrap: h.fault.engine,
+		Store: h.store, Lease: lease, Owner: o.Owner, OnEvent: o.OnEvent, Wrap: wrap,
 	})
 	if err != nil {
 		t.Fatalf("memlock.New: %v", err)
@@ -95,6 +102,9 @@ func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
 		Cut:    func() { h.store.Cut(c) },
 		Heal:   func() { h.store.Heal(c) },
 		Expire: func() { h.store.Expire(c) },
+	}
+	if h.fault.late {
+		client.Lose = mail.lose
 	}
 	if h.fault.client != nil {
 		h.fault.client(client)

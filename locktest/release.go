@@ -97,7 +97,7 @@ func lateReleaseSparesTheSuccessor(e *env) {
 	e.failsWith(pending.Release(e.within(e.engine.Lease/20)), holdfast.ErrReleasePending, "a Release that is not confirmed in time is pending")
 	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
 	unknown := holdfast.ErrLost
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		unknown = holdfast.ErrReleasePending // the holder's clock has not ended it
 	}
 	e.failsWith(lost.Release(e.within(e.engine.Lease/20)), unknown, "Release after a loss reports the loss")

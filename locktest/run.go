@@ -15,7 +15,7 @@ import (
 // cases is the suite, in the order of the guarantees.
 var cases = slices.Concat(
 	exclusionCases, leaseCases, endCases, giveUpCases, orphanCases, orderCases, ttlCases, eventCases, onEventCases, releaseCases, closeCases,
-	inputCases, reclaimCases, observeCases, loseCases, stallCases, electionCases, dataCases, askCases, allCases, shareCases, permitCases,
+	inputCases, reclaimCases, observeCases, loseCases, stallCases, electionCases, dataCases, dataFates, askCases, allCases, shareCases, permitCases,
 	mixedCases, turnCases,
 )
 
@@ -117,6 +117,8 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 	over := make(chan struct{})
 	go func() { // a fatal failure ends the goroutine
 		defer close(over)
+		e.first = e.clientWith(ClientOptions{})
+		e.Features = e.first.Features()
 		c.run(e)
 	}()
 	e.returns(over, limit, "the case itself")

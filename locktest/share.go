@@ -34,7 +34,7 @@ const (
 func sharing(cases []testCase) []testCase {
 	for i, c := range cases {
 		cases[i].run = func(e *env) {
-			e.needs(e.engine.Shares, "share a key")
+			e.needs(e.Shares, "share a key")
 			c.run(e)
 		}
 	}
@@ -60,7 +60,7 @@ func together(e *env) {
 		for _, c := range []*Client{a, a, b} {
 			lock := e.takes(c, key, ruleShare, m.option())
 			e.brokenIf(!lock.Shared() || lock.Limit() != m.limit(), "a lock says how it is shared", "%v, %d", lock.Shared(), lock.Limit())
-			e.brokenIf(!e.engine.Tokenless && slices.Contains(tokens, lock.Token()), "holds have different tokens", "two have %v", lock.Token())
+			e.brokenIf(!e.Tokenless && slices.Contains(tokens, lock.Token()), "holds have different tokens", "two have %v", lock.Token())
 			all, tokens = append(all, lock), append(tokens, lock.Token())
 		}
 		e.isHeld(b, key, ruleExclude)
@@ -106,7 +106,7 @@ func oneEndTouchesNoOther(e *env) {
 		again := e.hold(probe, m.option(), holdfast.WithOwner("sharer4"), holdfast.WithReclaim())
 		e.ends(locks[4], e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
 		after(4, "WithReclaim")
-		if clients[5].Cut(); !e.engine.NeverExpires {
+		if clients[5].Cut(); !e.NeverExpires {
 			e.ends(locks[5], e.engine.Lease+e.engine.Soon, ruleAlone, expired...)
 			time.Sleep(e.engine.Lease) // the engine has ended it by now
 			after(5, "loss")
@@ -116,7 +116,7 @@ func oneEndTouchesNoOther(e *env) {
 			e.isLive(lock, ruleOthers)
 			e.release(lock)
 		}
-		if e.engine.NeverExpires {
+		if e.NeverExpires {
 			e.release(locks[5])
 		}
 		e.release(e.holdWithin(e.handOver(), probe, e.key))
@@ -136,7 +136,7 @@ func (e *env) grantOf(c *Client, lock *holdfast.Lock) holdfast.Info {
 
 // deadReaderAmongLive keeps a holder alive beside a dead one: the writer waits for both, but not for ever.
 func deadReaderAmongLive(e *env) {
-	e.needs(!e.engine.NeverExpires, "end a lease")
+	e.needs(!e.NeverExpires, "end a lease")
 	a, b, c := e.client(), e.client(), e.client()
 	for _, m := range sharedModes {
 		dead, live := e.takes(a, e.key, ruleShare, m.option()), e.takes(b, e.key, ruleShare, m.option())
@@ -178,7 +178,7 @@ func tokensAcrossModes(e *env) {
 // readersAndWriters lets clients compete, and looks which locks are live together.
 func readersAndWriters(e *env) {
 	most := e.mix(ruleExclude, 3, 6, 6, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
-	e.brokenIf(most < 2 && e.engine.Ordered && !e.Failed(), ruleShare, "no two readers were together")
+	e.brokenIf(most < 2 && e.Ordered && !e.Failed(), ruleShare, "no two readers were together")
 }
 
 // allHoldersTold looks at three holds of which one has set its data and another is then broken.

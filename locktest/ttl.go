@@ -73,7 +73,7 @@ func ttlWhileDisconnected(e *env) {
 	soon := e.holdKey(a, e.prefix+"soon", holdfast.WithTTL(e.short()))
 	a.Cut()
 	e.ends(soon, e.short()+e.engine.Soon, ruleTTL+", also if the engine cannot be reached", holdfast.ErrTTLExpired)
-	if e.engine.NeverExpires {
+	if e.NeverExpires {
 		time.Sleep(e.engine.Lease * 5 / 4)
 		e.noError(late.Err(), "a TTL longer than the lease counts where no lease ends")
 		e.ends(late, e.engine.Lease+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)

@@ -31,6 +31,8 @@ func New(options *Options) (*Client, error) {
 		Logger: o.Logger,
 		Clock:  o.clock,
 		Lease:  func() time.Duration { return o.Lease },
+
+		Features: driver.Features{Ordered: true, Shares: true},
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		client.engine = &engine{store: o.Store, host: host, lease: o.Lease}
 		host.SetConnected(true)

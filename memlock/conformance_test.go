@@ -22,8 +22,6 @@ func TestConformance(t *testing.T) {
 		Lease:   lease,
 		Soon:    10 * time.Millisecond,
 		Late:    10 * time.Millisecond,
-		Ordered: true,
-		Shares:  true,
 		Unknown: []string{"LastHeard"},
 	})
 }

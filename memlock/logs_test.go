@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/logtest"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
@@ -45,7 +45,8 @@ func New(ctx context.Context, collection *mongo.Collection, options *Options) (*
 	}
 	c := &Client{}
 	c.Client, err = holdfast.New(driver.Config{
-		Owner: o.Owner, Margin: o.Margin, AnyKey: true, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
+		Owner: o.Owner, Margin: o.Margin, Logger: o.Logger, Clock: clock.From(ctx), Lease: func() time.Duration { return o.Lease },
+		Features: driver.Features{Shares: true, AnyKey: true},
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		c.store = newStore(host, collection, o)
 		if err := c.store.open(ctx, times.OpenTimeout); err != nil {
@@ -146,7 +147,7 @@ func (s *store) open(ctx context.Context, limit time.Duration) error {
 		defer cancel()
 		ctx = bounded
 	}
-	for loop := (backoff.Policy{Max: time.Second}).Start(); ; {
+	for loop := (backoff.Policy{Max: time.Second}).Start(s.host); ; {
 		attempt, cancel := context.WithTimeout(outside(ctx), openAttempt)
 		err := s.examine(attempt)
 		cancel()

@@ -14,6 +14,18 @@ status=0
 # The same answer on every machine.
 export GOWORK=off GOOS=linux GOARCH=amd64 CGO_ENABLED=0
 
+# packages prints the public packages with the directory of their module: those of the root, and of the engines with modules of their own.
+packages() {
+	local mod
+	for mod in go.mod */go.mod; do
+		case $mod in
+		go.mod | *lock/go.mod) go -C "$(dirname "$mod")" list -f "{{.ImportPath}} $(dirname "$mod")" ./... ;;
+		esac
+	done | grep -vE '/(internal|examples)(/| )'
+}
+# The engines are the packages named for their locks.
+engines=$(packages | sed -n "s|^$module/\([a-z]*lock\) .*|\1|p")
+
 name_of() {
 	case $1 in
 	"$module") echo holdfast ;;
@@ -24,9 +36,9 @@ name_of() {
 # list prints all packages outside the standard library, and for the contract itself also the standard packages that its own code
 # imports: those are the whole of it. (What these import in turn changes with every Go release.)
 list() {
-	local pkg=$1
+	local pkg=$1 dir=$2
 	printf '# What importing %s brings in, itself left out. Written by "make deps-update".\n' "$pkg"
-	go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' "$pkg" | grep -vx "$pkg" | LC_ALL=C sort
+	go -C "$dir" list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' "$pkg" | grep -vx "$pkg" | LC_ALL=C sort
 	if [ "$pkg" = "$module" ]; then
 		printf '\n# Imported from the standard library by the module'"'"'s own code in it.\n'
 		# shellcheck disable=SC2016  # the dollar is the template's
@@ -47,24 +59,23 @@ rule() {
 
 mkdir -p "$lists"
 seen=
-while read -r pkg; do
+while read -r pkg dir; do
 	name=$(name_of "$pkg")
-	text=$(list "$pkg")
+	text=$(list "$pkg" "$dir")
 	seen+=" $name.txt "
 	before=$status
-	rule zklock 'aws' 'ZooKeeper users take no AWS SDK'
-	rule zklock '^'"$module"'/(dynamolock|memlock|locktest)' 'engines do not know each other'
-	rule dynamolock 'zookeeper|^'"$module"'/(zklock|memlock|locktest)' 'engines do not know each other'
-	rule memlock 'aws|zookeeper|^'"$module"'/(zklock|dynamolock|locktest)' 'the in-process engine needs no other'
-	rule holdfast 'aws|zookeeper|^'"$module"'/(zklock|dynamolock|memlock|locktest)' 'the contract knows no engine'
-	rule locktest 'aws|zookeeper|^'"$module"'/(zklock|dynamolock)' 'the suite is engine-neutral'
+	others=$(grep -vx "$name" <<<"$engines" | paste -sd '|')
+	rule "$name" "^$module/($others)(/|\$)" 'engines do not know each other, and nothing else knows them'
+	for client in aws-sdk-go:dynamolock mongo:mongolock zookeeper:zklock; do
+		[ "$name" = "${client#*:}" ] || rule "$name" "[/-]${client%:*}[/-]" "only users of ${client#*:} take this client"
+	done
 	if [ "$action" = update ]; then
 		[ "$status" != "$before" ] || printf '%s\n' "$text" >"$lists/$name.txt"
 	elif ! diff -u --label "$lists/$name.txt" --label "what is there now" \
 		<(cat "$lists/$name.txt" 2>/dev/null) <(printf '%s\n' "$text"); then
 		status=1
 	fi
-done < <(go list ./... | grep -vE '/(internal|examples)(/|$)')
+done < <(packages)
 
 for file in "$lists"/*.txt; do
 	[ -e "$file" ] || continue

@@ -25,7 +25,7 @@ export GOWORK=off
 # shellcheck disable=SC2317  # called by check
 tool() { go tool -modfile="$root/tools/go.mod" "$@"; }
 
-# workflows prints what actionlint misses: unpinned actions, and modules that dependabot does not watch.
+# workflows prints what actionlint misses: unpinned actions, and modules that dependabot or the workspace leaves out.
 # shellcheck disable=SC2317  # called by check
 workflows() {
 	local mod
@@ -35,6 +35,7 @@ workflows() {
 		mod=/$(dirname "$mod")
 		mod=${mod%.}
 		grep -qxE " +- $mod" .github/dependabot.yml || echo ".github/dependabot.yml does not list $mod"
+		[ "$mod" = /tools ] || grep -qxE "[[:space:]]\.${mod%/}" go.work || echo "go.work does not list .$mod"
 	done < <(modules)
 }
 

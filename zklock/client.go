@@ -60,6 +60,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		Margin:       resolved.Margin,
 		Logger:       resolved.Logger,
 		AbsoluteKeys: true,
+		Features:     driver.Features{Ordered: true, Shares: resolved.Names != CuratorLatchNames},
 		Clock:        clock.From(ctx),
 		Lease:        c.SessionTimeout,
 	}, resolved.OnEvent, func(host driver.Host) (driver.Driver, error) {

@@ -37,9 +37,7 @@ func TestConformance(t *testing.T) {
 					Lease:      virtualSession,
 					Soon:       time.Second,
 					Late:       time.Duration(3+member) * time.Second, // see virtual
-					Ordered:    true,
 					Unknown:    []string{"Since", "Lease", "LastHeard"},
-					Shares:     names != zklock.CuratorLatchNames,
 					Heartbeats: locktest.PerSession,
 				})
 			})

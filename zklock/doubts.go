@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -71,6 +71,6 @@ func (s *doubts) run(ctx context.Context) {
 				})
 			}
 		})
-		backoff.Sleep(ctx, link.Times().Session, nil)
+		backoff.Sleep(ctx, s.engine.host, link.Times().Session, nil)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -98,7 +98,7 @@ func (e *engine) watchHolders(ctx context.Context, parent, key string) (*zkconn.
 		}
 		if e.link.Watching(l.Watches[parent]) {
 			e.doubts.ask(parent) // the server has sent no event of what the list shows
-			backoff.Sleep(ctx, e.link.Times().Again, nil)
+			backoff.Sleep(ctx, e.host, e.link.Times().Again, nil)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -303,7 +303,7 @@ func (c *contender) prove(ctx context.Context) error {
 			c.letGo()
 			return fmt.Errorf("zookeeper: %s: %w: %w", c.parent, driver.ErrDisconnected, zkconn.ErrSlow)
 		case slow:
-			backoff.Sleep(ctx, t.Again, nil)
+			backoff.Sleep(ctx, c.engine.host, t.Again, nil)
 		}
 		doubtful = false
 	}

@@ -30,7 +30,7 @@ func newBreakCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().Uint64Var(&b.token, "token", 0, "break only the grant with this fencing token")
 	cmd.Flags().BoolVar(&b.all, "all", false, "break the grants of all clients that share the key")
-	cmd.Flags().BoolVar(&b.now, "now", false, "free the key at once, before its holder knows of it (on DynamoDB and MongoDB; elsewhere break always does)")
+	cmd.Flags().BoolVar(&b.now, "now", false, "free the key at once, before its holder knows of it, also on an engine that would wait for the holder")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		b.tokenSet = cmd.Flags().Changed("token")
 		if f, ok := a.in.(*os.File); !b.yes && (!ok || !term.IsTerminal(int(f.Fd()))) {

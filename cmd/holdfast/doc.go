@@ -1,4 +1,4 @@
-// Command holdfast takes, shows and breaks distributed locks on ZooKeeper, DynamoDB and MongoDB, and runs a command while it holds a lock:
+// Command holdfast takes, shows and breaks distributed locks, and runs a command while it holds a lock:
 //
 //	holdfast run reports/nightly -- ./make-reports.sh
 //

@@ -54,7 +54,6 @@ type client struct {
 	breakNow func(context.Context, holdfast.Info) error // Break where it frees the key at once
 
 	lease  func() time.Duration  // how long the engine waits for this client while it is silent
-	queues bool                  // the engine has a queue of waiters
 	places <-chan holdfast.Event // the latest Started or Queued
 }
 

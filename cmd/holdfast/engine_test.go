@@ -40,7 +40,7 @@ func (m *inMemory) connect(_ context.Context, _ *app, o connectOptions) (*client
 	if err != nil {
 		return nil, err
 	}
-	return &client{Client: c.Client, lease: func() time.Duration { return time.Minute }, queues: true}, nil
+	return &client{Client: c.Client, lease: func() time.Duration { return time.Minute }}, nil
 }
 
 func (m *inMemory) doctor(context.Context, *app, string) (func(context.Context, func(doctor.Finding) error) error, error) {

@@ -12,7 +12,7 @@ func newRootCommand(a *app) *cobra.Command {
 	cobra.EnableCommandSorting = false // the most important command comes first
 	root := &cobra.Command{
 		Use:           "holdfast",
-		Short:         "Distributed locks on ZooKeeper, DynamoDB and MongoDB",
+		Short:         "Distributed locks",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -27,6 +27,7 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	root.PersistentFlags().SortFlags = false
 	a.set.addFlags(root.PersistentFlags())
+	root.Short += " on " + listed(a.set.engines, "and", func(b about) string { return b.name })
 	a.set.completeChoices(root)
 	run, _ := newRunCommand(a)
 	root.AddCommand(
@@ -48,7 +49,7 @@ func newRootCommand(a *app) *cobra.Command {
 		c.SuggestFor = map[string][]string{"run": {"lock"}, "hold": {"lock"}, "show": {"inspect"}, "break": {"unlock"}}[c.Name()]
 	}
 	root.AddCommand(newVersionCommand(a), newManCommand())
-	addHelp(root)
+	addHelp(root, a.set.engines)
 	root.Version = readVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageFunc(printUsage)
@@ -64,18 +65,26 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// helpTexts has the help of commands by their names. Examples follow the line "Examples:".
+// helpTexts has the help of commands by their names. Examples follow the line "Examples:". The file of an engine adds what
+// differs there. Its sections begin with the name of a command in brackets.
 //
-//go:embed help/*.txt
+//go:embed help
 var helpTexts embed.FS
 
 // addHelp gives a command and its subcommands their help.
-func addHelp(cmd *cobra.Command) {
+func addHelp(cmd *cobra.Command, engines []engine) {
 	if text, err := helpTexts.ReadFile("help/" + cmd.Name() + ".txt"); err == nil {
 		cmd.Long, cmd.Example, _ = strings.Cut(strings.TrimSuffix(string(text), "\n"), "\n\nExamples:\n")
 	}
+	for _, e := range engines {
+		text, _ := helpTexts.ReadFile("help/engines/" + e.about().choice() + ".txt")
+		if _, section, ok := strings.Cut("\n"+string(text), "\n["+cmd.Name()+"]\n"); ok {
+			section, _, _ = strings.Cut(section, "\n\n[")
+			cmd.Long += "\n\n" + strings.TrimSuffix(section, "\n")
+		}
+	}
 	for _, c := range cmd.Commands() {
-		addHelp(c)
+		addHelp(c, engines)
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.engine, "engine", "", fmt.Sprintf("%s; follows from %s", listed(s.engines, "or", about.choice),
 		listed(s.engines, "or", func(b about) string { return "--" + b.means })))
 	leases := listed(s.engines, "and", func(b about) string { return fmt.Sprintf("%v on %s", b.lease, b.name) })
-	f.DurationVar(&s.lease, "lease", 0, "how long other clients wait for a silent holder; on ZooKeeper the session timeout (default "+leases+")")
+	f.DurationVar(&s.lease, "lease", 0, "how long other clients wait for a silent holder (default "+leases+")")
 	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "how long to wait for a connection, and for each answer")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log the steps of the library to stderr")

@@ -230,7 +230,7 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 	if z.authFile != "" {
 		go renewAuth(c, slices.Clone(options.Auth), z.renewedAuth)
 	}
-	return &client{Client: c.Client, lease: c.SessionTimeout, queues: true}, nil
+	return &client{Client: c.Client, lease: c.SessionTimeout}, nil
 }
 
 // renewAuth presents new credentials of --auth-file until the client is closed. ZooKeeper adds them to the former ones, to which the

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // A contender is one call of Acquire for one grant.
@@ -63,7 +63,7 @@ func (e *Engine) acquire(ctx context.Context, req *driver.Request) (h *hold, err
 		}
 	}()
 	if req.Wait {
-		if req.Yield && !backoff.Sleep(ctx, 2*e.opts.Poll, nil) {
+		if req.Yield && !backoff.Sleep(ctx, e.host, 2*e.opts.Poll, nil) {
 			return nil, c.waitedFor()
 		}
 		c.place = e.join(req.Key, c.grant)
@@ -218,7 +218,7 @@ func (c *contender) poll(ctx context.Context) error {
 	if early {
 		c.intend(ctx)
 		now := c.host.Now()
-		if !backoff.Sleep(ctx, c.nextEnd(&c.seen, now, max(due.Sub(now), 0)), c.place.up) {
+		if !backoff.Sleep(ctx, c.host, c.nextEnd(&c.seen, now, max(due.Sub(now), 0)), c.place.up) {
 			return ctx.Err()
 		}
 		return nil

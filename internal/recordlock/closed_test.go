@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 )
 
 // The client retries a release that is denied, and logs it.

@@ -53,17 +53,13 @@ func TestConformance(t *testing.T) {
 					t.Cleanup(func() { time.Sleep(lease) })
 					return newHarness(m)
 				},
-				Bubble:       synctest.Test,
-				Lease:        lease,
-				Soon:         2*poll + time.Second,
-				Late:         2*poll + time.Second,
-				Notice:       lease/4 + time.Second,
-				Heartbeats:   heartbeats,
-				AnyKey:       true,
-				Shares:       !m.neverExpires,
-				Unknown:      unknown,
-				Tokenless:    m.forgetful,
-				NeverExpires: m.neverExpires,
+				Bubble:     synctest.Test,
+				Lease:      lease,
+				Soon:       2*poll + time.Second,
+				Late:       2*poll + time.Second,
+				Notice:     lease/4 + time.Second,
+				Heartbeats: heartbeats,
+				Unknown:    unknown,
 			})
 		})
 	}
@@ -115,7 +111,10 @@ func (h *harness) openWith(
 	c, o := &client{conn: h.store.Conn()}, h.opts
 	var err error
 	c.Client, err = holdfast.New(driver.Config{
-		Owner: owner, Margin: margin, AnyKey: true, Clock: clk, Logger: h.logger, Lease: func() time.Duration { return o.Lease },
+		Owner: owner, Margin: margin, Clock: clk, Logger: h.logger, Lease: func() time.Duration { return o.Lease },
+		Features: driver.Features{
+			Shares: !o.NeverExpires, NeverExpires: o.NeverExpires, Tokenless: h.store.Forgetful, AnyKey: true,
+		},
 	}, onEvent, func(host driver.Host) (driver.Driver, error) {
 		host.SetConnected(true)
 		var store recordlock.Store = c.conn

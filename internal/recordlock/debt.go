@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // A debt is what calls that are over may have left in the record of a key. One goroutine for each such key removes the orphans of this
@@ -41,8 +41,8 @@ func (e *Engine) settle(key, grant string, open []attempt, owed bool) {
 	d.open = slices.DeleteFunc(append(d.open, open...), func(a attempt) bool { return now.Sub(a.sent) >= e.opts.Late })
 	d.since, d.fresh = now, true
 	e.mu.Unlock()
-	if first && !e.tasks.Go(func(ctx context.Context) { e.pay(ctx, key, d) }) {
-		e.pay(e.tasks.Context(), key, d) // the caller is a task itself
+	if first {
+		e.tasks.Go(func(ctx context.Context) { e.pay(ctx, key, d) })
 	}
 }
 
@@ -54,10 +54,10 @@ func (e *Engine) pay(ctx context.Context, key string, d *debt) {
 	}
 	policy := backoff.Policy{Initial: 4 * e.opts.RetryDelay, Max: max(4*e.opts.RetryDelay, min(most, time.Minute))}
 	logged := false
-	for loop := policy.Start(); ; {
+	for loop := policy.Start(e.host); ; {
 		e.mu.Lock()
 		if d.fresh {
-			d.fresh, loop = false, policy.Start()
+			d.fresh, loop = false, policy.Start(e.host)
 		}
 		e.mu.Unlock()
 		looked := e.host.Now()
@@ -75,7 +75,7 @@ func (e *Engine) pay(ctx context.Context, key string, d *debt) {
 		if closing {
 			wake, delay = nil, min(delay, e.opts.Lease/8)
 		}
-		backoff.Sleep(ctx, delay, wake)
+		backoff.Sleep(ctx, e.host, delay, wake)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/driver/task"
-	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
@@ -163,26 +163,9 @@ func (e *Engine) change(ctx context.Context, key string, known *Record, f func(R
 	return rec, errRefused
 }
 
-// persist calls try again while it fails transiently and ctx allows it.
-func (e *Engine) persist(ctx context.Context, try func() error) error {
-	var last error = errNoAnswer
-	for loop := e.pauses.Start(); ; {
-		err := try()
-		if !transient(err) {
-			return err
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		if !loop.Wait(ctx, nil) {
-			return last
-		}
-	}
-}
-
 // Inspect implements driver.Driver.
 func (e *Engine) Inspect(ctx context.Context, key string) (info driver.Info, err error) {
-	err = e.persist(ctx, func() error {
+	err = e.pauses.Retry(ctx, e.host, func() error {
 		rec, err := e.read(ctx, key, true)
 		info = rec.info(key, rec.Holders)
 		return err

@@ -39,7 +39,7 @@ func (e *Engine) note(key string, sent driver.Instant, answered bool) {
 
 // probe reads a key until the store answers.
 func (e *Engine) probe(ctx context.Context) {
-	for loop := e.pauses.Start(); ; {
+	for loop := e.pauses.Start(e.host); ; {
 		e.mu.Lock()
 		key := e.health.well
 		e.mu.Unlock()

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
+	"github.com/holdfast-go/holdfast/driver/task"
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A heartbeat keeps a hold alive. It is a timer; a goroutine exists only while a request is in flight. At most one is, and none after
-// stop, so that no beat overtakes the release. A beat that fails says nothing about the grant: it is repeated until the lease is over.
+// A heartbeat keeps a hold alive. At most one beat is in flight, and none after stop, so that no beat overtakes the release. A beat that
+// fails says nothing about the grant: it is repeated until the lease is over.
 type heartbeat struct {
 	beats  uint64         // the number of the latest
 	heard  driver.Instant // before the latest beat that was confirmed; only beats use it and the next three
@@ -20,14 +21,12 @@ type heartbeat struct {
 	silent int            // beats in a row without an answer
 	slow   time.Duration  // how long the latest answer took
 
+	repeat *task.Repeated
+
 	mu      strict.Mutex[strict.Heartbeats]
-	stopped bool
-	timer   driver.Timer
-	cancel  context.CancelFunc // of the request in flight
-	idle    chan struct{}      // closed when it is over; nil if there is none
-	failing *backoff.Loop      // nil while beats succeed
-	pending *change            // for the next beat; nil if there is none
-	gone    error              // why the store does not have the grant any more
+	failing *backoff.Loop // nil while beats succeed
+	pending *change       // for the next beat; nil if there is none
+	gone    error         // why the store does not have the grant any more
 }
 
 // A change is a call of SetData, for the next beat.
@@ -47,44 +46,20 @@ func (h *hold) schedule() {
 	if now.Since(h.heard) > h.opts.Heartbeat { // the machine was suspended during the acquisition
 		h.due = now
 	}
-	h.heartbeat.mu.Lock()
-	defer h.heartbeat.mu.Unlock()
-	h.armLocked(h.due.Sub(now))
-}
-
-func (h *hold) armLocked(d time.Duration) {
-	if !h.stopped {
-		h.timer = h.host.AfterFunc(max(d, 0), h.beat)
-	}
+	h.repeat = task.Repeat(h.tasks.Context(), h.host, max(h.due.Sub(now), 0), h.beat)
 }
 
 // stop ends the beats, waits for one in flight, and returns why the grant is gone.
 func (h *hold) stop() error {
+	h.repeat.Stop()
 	h.heartbeat.mu.Lock()
-	h.stopped = true
-	h.timer.Stop()
-	if h.cancel != nil {
-		h.cancel()
-	}
-	idle := h.idle
-	h.heartbeat.mu.Unlock()
-	if idle != nil {
-		<-idle
-	}
+	defer h.heartbeat.mu.Unlock()
 	return h.gone
 }
 
-// beat is called by the timer.
-func (h *hold) beat() {
+// beat makes one beat, and returns the pause before the next one.
+func (h *hold) beat(ctx context.Context) time.Duration {
 	h.heartbeat.mu.Lock()
-	if h.stopped {
-		h.heartbeat.mu.Unlock()
-		return
-	}
-	ctx, cancel := context.WithCancel(h.tasks.Context())
-	defer cancel()
-	idle := make(chan struct{})
-	h.cancel, h.idle = cancel, idle
 	c := h.pending
 	if h.failing != nil && h.host.Now().Sub(h.heard) > h.opts.Heartbeat { // what keeps the data from being written must not cost the lock
 		c = nil
@@ -99,20 +74,20 @@ func (h *hold) beat() {
 	live := h.lease.Live()
 
 	h.heartbeat.mu.Lock()
-	h.cancel, h.idle = nil, nil
 	if errors.Is(err, driver.ErrLost) {
 		h.gone = err
 	}
 	h.answerLocked(c, err)
+	next := time.Duration(-1)
 	if h.gone == nil && live {
-		h.armLocked(h.nextLocked(began, c, err))
+		next = max(h.nextLocked(began, c, err), 0)
 	}
 	gone := h.gone
 	h.heartbeat.mu.Unlock()
 	if l := (*lost)(nil); errors.As(gone, &l) {
 		h.req.Lost(l.why)
 	}
-	close(idle)
+	return next
 }
 
 // errLate is the result of a beat that would come after the lease.
@@ -156,7 +131,7 @@ func (h *hold) nextLocked(began driver.Instant, c *change, err error) time.Durat
 		return min(h.opts.RetryDelay, 50*time.Millisecond)
 	}
 	if h.failing == nil {
-		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start()
+		h.failing = backoff.Policy{Initial: h.opts.RetryDelay, Max: h.beatPause()}.Start(h.host)
 	}
 	pause, _ := h.failing.Next()
 	if classIs(err, Unknown) {
@@ -247,15 +222,13 @@ func (h *hold) ask(ctx context.Context, c *change) (Record, error) {
 func (h *hold) SetData(ctx context.Context, data []byte) error {
 	c := &change{data: data, done: make(chan error, 1)}
 	h.heartbeat.mu.Lock()
-	if h.gone != nil || h.stopped {
+	if h.gone != nil {
 		defer h.heartbeat.mu.Unlock()
-		return cmp.Or(h.gone, errNoAnswer)
+		return h.gone
 	}
 	h.pending = c
-	if h.idle == nil && h.timer.Stop() { // else a beat is in flight or about to be, and sets the next
-		h.armLocked(0)
-	}
 	h.heartbeat.mu.Unlock()
+	h.repeat.Now()
 	select {
 	case err := <-c.done:
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 )
 
 // A heartbeat that arrives after the release does not bring the item back.

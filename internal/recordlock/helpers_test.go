@@ -11,9 +11,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
+	"github.com/holdfast-go/holdfast/locktest/logtest"
 )
 
 var (

@@ -83,7 +83,7 @@ func corrupt(err error) error {
 
 // Verify implements driver.Hold, by a read. It ends when the lease is over.
 func (h *hold) Verify(ctx context.Context) error {
-	return h.persist(ctx, func() error {
+	return h.pauses.Retry(ctx, h.host, func() error {
 		rec, err := h.read(ctx, h.req.Key, true)
 		switch {
 		case err == nil:
@@ -104,7 +104,7 @@ func (h *hold) Release(ctx context.Context) error {
 		known = nil
 	}
 	sent, unanswered := false, false
-	err := h.persist(ctx, func() error {
+	err := h.pauses.Retry(ctx, h.host, func() error {
 		var left Intent // a store may forget it with a vacant record
 		_, err := h.change(ctx, h.req.Key, known, func(rec Record) (Record, error) {
 			left = rec.Intent

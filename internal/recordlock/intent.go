@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // A client that releases a key knows at once that it is vacant, and other clients see it at their next poll. So that it does not take the
@@ -85,7 +85,7 @@ func (c *contender) yields(ctx context.Context) (left time.Duration) {
 // giveWay waits until others have looked, and looks then. For a call that ends meanwhile the key is theirs.
 func (c *contender) giveWay(ctx context.Context, left time.Duration) error {
 	c.rest(c.req.Key, c.place, true)
-	waited := backoff.Sleep(ctx, left, nil)
+	waited := backoff.Sleep(ctx, c.host, left, nil)
 	c.rest(c.req.Key, c.place, false)
 	if !waited {
 		return driver.Held(driver.Info{Key: c.req.Key, Held: true})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // A line is what a client knows of a key, and its calls that wait for the key in the order of their arrival. The first that does not
@@ -171,7 +171,7 @@ func (e *Engine) paced(ctx context.Context, key string, kind int, send func() er
 				p.until = now.Add(p.pause)
 			}
 		})
-		if wait > 0 && !backoff.Sleep(ctx, wait, nil) {
+		if wait > 0 && !backoff.Sleep(ctx, e.host, wait, nil) {
 			return unsent(ctx)
 		}
 	}
@@ -187,7 +187,7 @@ func (e *Engine) paced(ctx context.Context, key string, kind int, send func() er
 		}
 		l.at, l.err = now, err
 		if p.loop == nil {
-			p.loop = backoff.Policy{Initial: min(e.opts.RetryDelay, maxPause), Max: min(e.opts.Heartbeat, maxPause)}.Start()
+			p.loop = backoff.Policy{Initial: min(e.opts.RetryDelay, maxPause), Max: min(e.opts.Heartbeat, maxPause)}.Start(e.host)
 		}
 		p.pause, _ = p.loop.Next()
 		p.until = now.Add(p.pause)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // Observe implements driver.Driver. It reads the record once per Poll. The reads are fresh: another may show a grant that is over after
@@ -20,7 +20,7 @@ func (e *Engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 	for lower := false; ; {
 		var sent driver.Instant
 		var rec Record
-		err := e.persist(ctx, func() (err error) {
+		err := e.pauses.Retry(ctx, e.host, func() (err error) {
 			sent = e.host.Now()
 			rec, err = e.read(ctx, key, true)
 			return err
@@ -38,7 +38,7 @@ func (e *Engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 		e.saw(key, rec) // first: when it is told that the key is vacant, a try is to get it
 		seen.update(rec, e.host.Now())
 		tell(rec.info(key, e.live(&seen, sent)))
-		if !backoff.Sleep(ctx, e.nextEnd(&seen, sent, delay), nil) {
+		if !backoff.Sleep(ctx, e.host, e.nextEnd(&seen, sent, delay), nil) {
 			return driver.ContextError(ctx)
 		}
 		delay = e.opts.Poll
@@ -73,7 +73,7 @@ func (e *Engine) Watch(ctx context.Context, req *driver.Request) error {
 		switch {
 		case c.plan().may:
 			return nil
-		case !c.mayBeDead(began), !backoff.Sleep(ctx, e.nextEnd(&c.seen, e.host.Now(), e.opts.Poll), nil):
+		case !c.mayBeDead(began), !backoff.Sleep(ctx, e.host, e.nextEnd(&c.seen, e.host.Now(), e.opts.Poll), nil):
 			return c.inTheWay()
 		}
 	}
@@ -127,7 +127,7 @@ func (e *Engine) mark(ctx context.Context, info driver.Info, f func(Record, *Hol
 		return driver.Invalid("info.Grant", "%q is not one of this engine", info.Grant)
 	}
 	unanswered := false
-	return e.persist(ctx, func() error {
+	return e.pauses.Retry(ctx, e.host, func() error {
 		_, err := e.change(ctx, info.Key, nil, func(rec Record) (Record, error) {
 			i := slices.IndexFunc(rec.Holders, func(h Holder) bool { return h.Grant == info.Grant && h.Token == info.Token })
 			switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -23,6 +24,15 @@ type DynamoAPI interface {
 	dynamolock.API
 	dynamolock.TableAPI
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// dynamoFlags declares the flags of the table.
+func dynamoFlags(flags *flag.FlagSet) func() (*Engine, error) {
+	table := flags.String("table", "holdfast", "DynamoDB: the `name` of the table, which is created if there is none")
+	endpoint := flags.String("endpoint", os.Getenv("DYNAMODB_ENDPOINT"),
+		"DynamoDB: the `URL` of a server, such as http://127.0.0.1:8000; variable DYNAMODB_ENDPOINT\n"+
+			"(default: AWS, by the variables AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN)")
+	return func() (*Engine, error) { return DynamoDB(*table, *endpoint) }
 }
 
 // DynamoDB is an engine on AWS, or on a server with the same API at endpoint.

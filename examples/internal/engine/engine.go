@@ -4,7 +4,6 @@ package engine
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -26,7 +25,7 @@ const openTimeout = 10 * time.Second
 
 // An Engine makes clients that compete with each other.
 type Engine struct {
-	Name  string // memory, zookeeper or dynamodb
+	Name  string // as -engine has it
 	Where string // for people to read
 	Local bool   // within this process: no other can take part
 	Lease time.Duration
@@ -70,22 +69,6 @@ func MemoryWithLease(lease time.Duration) *Engine {
 				Cut:    func() { store.Cut(client) },
 				Heal:   func() { store.Heal(client) },
 			}, nil
-		},
-	}
-}
-
-// ZooKeeper is an engine on real servers.
-func ZooKeeper(servers ...string) *Engine {
-	return &Engine{
-		Name: "zookeeper", Where: "ZooKeeper at " + strings.Join(servers, ","), Lease: serverLease,
-		NewClient: func(ctx context.Context, owner string) (*Client, error) {
-			ctx, cancel := context.WithTimeout(ctx, openTimeout)
-			defer cancel()
-			client, err := zklock.Dial(ctx, servers, &zklock.Options{Owner: owner, SessionTimeout: serverLease})
-			if err != nil {
-				return nil, err
-			}
-			return &Client{Client: client.Client, ZooKeeper: client}, nil
 		},
 	}
 }

@@ -12,28 +12,49 @@ import (
 	"syscall"
 )
 
-// Flags are those that choose the engine.
-type Flags struct {
-	set                              *flag.FlagSet
-	engine, servers, table, endpoint string
+// kinds are the engines, in the order of the help. A further engine has a row here and a file of its own.
+var kinds = []kind{
+	{"memory", func(*flag.FlagSet) func() (*Engine, error) { return func() (*Engine, error) { return Memory(), nil } }},
+	{"zookeeper", zooKeeperFlags},
+	{"dynamodb", dynamoFlags},
 }
 
-// belongs says to which engine a flag belongs.
-var belongs = map[string]string{"servers": "zookeeper", "table": "dynamodb", "endpoint": "dynamodb"}
+// A kind is an engine by its name. add declares the flags of the engine, and returns a function that opens it.
+type kind struct {
+	name string
+	add  func(*flag.FlagSet) (open func() (*Engine, error))
+}
 
-// AddFlags declares -engine, -servers, -table and -endpoint. The environment sets
-// their defaults.
+// Flags are those that choose the engine.
+type Flags struct {
+	set     *flag.FlagSet
+	engine  string
+	open    map[string]func() (*Engine, error) // by the name of the engine
+	belongs map[string]string                  // the name of the engine, by its flags
+}
+
+func names() string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, k.name)
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " or " + all[last]
+}
+
+// AddFlags declares -engine and the flags of all engines. The environment sets their defaults.
 func AddFlags(flags *flag.FlagSet) *Flags {
-	f := &Flags{set: flags}
+	f := &Flags{set: flags, open: make(map[string]func() (*Engine, error)), belongs: make(map[string]string)}
 	flags.StringVar(&f.engine, "engine", cmp.Or(os.Getenv("HOLDFAST_ENGINE"), "memory"),
-		"`name` of the engine: memory, zookeeper or dynamodb; implied by the flags of one; variable HOLDFAST_ENGINE")
-	flags.StringVar(&f.servers, "servers", cmp.Or(os.Getenv("ZOOKEEPER_SERVERS"), "127.0.0.1:2181"),
-		"ZooKeeper: `addresses` of servers, host:port,host:port; variable ZOOKEEPER_SERVERS")
-	flags.StringVar(&f.table, "table", "holdfast",
-		"DynamoDB: the `name` of the table, which is created if there is none")
-	flags.StringVar(&f.endpoint, "endpoint", os.Getenv("DYNAMODB_ENDPOINT"),
-		"DynamoDB: the `URL` of a server, such as http://127.0.0.1:8000; variable DYNAMODB_ENDPOINT\n"+
-			"(default: AWS, by the variables AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN)")
+		"`name` of the engine: "+names()+"; implied by the flags of one; variable HOLDFAST_ENGINE")
+	for _, k := range kinds {
+		own := flag.NewFlagSet(k.name, flag.ContinueOnError)
+		f.open[k.name] = k.add(own)
+		own.VisitAll(func(g *flag.Flag) {
+			f.belongs[g.Name] = k.name
+			flags.Var(g.Value, g.Name, g.Usage)
+		})
+	}
 	return f
 }
 
@@ -43,15 +64,10 @@ func (f *Flags) Open() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch name {
-	case "memory":
-		return Memory(), nil
-	case "zookeeper":
-		return ZooKeeper(strings.Split(f.servers, ",")...), nil
-	case "dynamodb":
-		return DynamoDB(f.table, f.endpoint)
+	if open := f.open[name]; open != nil {
+		return open()
 	}
-	return nil, fmt.Errorf("no engine %q: there are memory, zookeeper and dynamodb", name)
+	return nil, fmt.Errorf("no engine %q: want %s", name, names())
 }
 
 // name returns the engine's name. A flag that would be ignored is an error: the
@@ -67,7 +83,7 @@ func (f *Flags) name() (string, error) {
 		because = "-engine " + f.engine
 	}
 	for _, flag := range given {
-		engine, ok := belongs[flag]
+		engine, ok := f.belongs[flag]
 		switch {
 		case !ok:
 		case because == "":

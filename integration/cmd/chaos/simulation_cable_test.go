@@ -31,7 +31,7 @@ func (c *recordCable) open(ctx context.Context, config clientConfig) (locker, er
 		o.NeverExpires, o.Late = true, 15*time.Minute
 	}
 	client, err := holdfast.New(driver.Config{
-		Owner: config.Owner, AnyKey: true, Clock: clock.From(ctx), Lease: func() time.Duration { return lease },
+		Owner: config.Owner, Features: driver.Features{AnyKey: true}, Clock: clock.From(ctx), Lease: func() time.Duration { return lease },
 	}, nil, func(host driver.Host) (driver.Driver, error) {
 		host.SetConnected(true)
 		return recordlock.New(host, c, o), nil

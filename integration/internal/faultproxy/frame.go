@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"bytes"
 	"encoding/binary"
 	"sync"
 )
@@ -122,32 +121,6 @@ func pathAt(body []byte, at int) string {
 		return ""
 	}
 	return string(rest[:n])
-}
-
-// opMsg is the code of MongoDB's messages. A handshake has another code.
-const opMsg = 2013
-
-// parseMessage reads the header of a message of MongoDB, and the name of its command.
-func parseMessage(dir Direction, body []byte) (Frame, bool) {
-	const header = 3*4 + 4 + 1 + 4 + 1 // ids and code, flags, kind of section, length of the document, type of its first element
-	f := Frame{Dir: dir, Kind: KindPing, Op: OpPing, Payload: body}
-	if len(body) < header {
-		return f, false
-	}
-	if dir == ToClient {
-		f.Kind, f.Op, f.Xid = KindReply, 0, int32(binary.LittleEndian.Uint32(body[4:]))
-		return f, true
-	}
-	f.Xid = int32(binary.LittleEndian.Uint32(body))
-	if binary.LittleEndian.Uint32(body[8:]) == opMsg {
-		name, _, _ := bytes.Cut(body[header:], []byte{0})
-		f.Path = string(name)
-	}
-	switch f.Path {
-	case "find", "getMore", "insert", "update", "createIndexes":
-		f.Kind, f.Op = KindRequest, 0
-	}
-	return f, true
 }
 
 // pending holds the requests of a connection that have no reply yet, because a reply does not name its operation.

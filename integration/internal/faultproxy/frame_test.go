@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"testing/iotest"
+
+	bytesproxy "github.com/holdfast-go/holdfast/locktest/faultproxy"
 )
 
 // frames are streams of both directions, and the frames that a filter sees.
@@ -56,28 +59,31 @@ func stream(dir Direction) (b []byte) {
 }
 
 // parse reads a stream as the proxy would, and returns the frames that a filter sees and the bytes for the other side.
-func parse(c *conn, dir Direction, src io.Reader) (seen []string, out []byte) {
-	c.p.judge.filter = func(f Frame) Verdict {
+func parse(p *Proxy, dir Direction, src io.Reader) (seen []string, out []byte) {
+	p.judge.filter = func(f Frame) Verdict {
 		seen = append(seen, fmt.Sprintf("%v %v %s xid=%d op=%d path=%q err=%d", f.Conn, f.Dir, kinds[f.Kind], f.Xid, f.Op, f.Path, f.Err))
 		return Pass
 	}
-	pp := newPipe(c, dir, src, nil)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		_ = pp.readFrames()
-		close(pp.queue)
-	}()
-	for it := range pp.queue {
-		out = append(out, it.data...)
+	messages := bufio.NewScanner(src)
+	messages.Buffer(nil, maxFrame+4)
+	messages.Split(p.conns[1].split)
+	for first := true; messages.Scan(); first = false {
+		out = append(out, messages.Bytes()...)
+		p.see(bytesproxy.Message{Conn: 1, Dir: dir, First: first, Data: bytes.Clone(messages.Bytes())})
 	}
-	<-read
 	return seen, out
+}
+
+// oneConn returns a proxy with a connection.
+func oneConn() *Proxy {
+	p := newProxy()
+	p.options().Split(1)
+	return p
 }
 
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	c := newConn(&Proxy{ctx: t.Context()}, 1, nil)
+	p := oneConn()
 	for _, dir := range []Direction{ToServer, ToClient} {
 		var want []string
 		for _, f := range frames {
@@ -85,7 +91,7 @@ func TestFrames(t *testing.T) {
 				want = append(want, fmt.Sprintf("1 %v %s", dir, f.want))
 			}
 		}
-		seen, out := parse(c, dir, bytes.NewReader(stream(dir)))
+		seen, out := parse(p, dir, bytes.NewReader(stream(dir)))
 		if !slices.Equal(seen, want) {
 			t.Errorf("saw\n%q, want\n%q", seen, want)
 		}
@@ -110,7 +116,7 @@ func FuzzFrames(f *testing.F) {
 		if hugeFrame(toServer) || hugeFrame(toClient) {
 			return
 		}
-		whole, split := newConn(&Proxy{ctx: t.Context()}, 1, nil), newConn(&Proxy{ctx: t.Context()}, 1, nil)
+		whole, split := oneConn(), oneConn()
 		for dir, in := range map[Direction][]byte{ToServer: toServer, ToClient: toClient} {
 			seen, out := parse(whole, dir, bytes.NewReader(in))
 			if !bytes.Equal(out, in) {
@@ -133,4 +139,24 @@ func hugeFrame(stream []byte) bool {
 		stream = stream[min(4+size, int64(len(stream))):]
 	}
 	return false
+}
+
+func framed(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+func request(xid int32, op Op, path string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(xid))
+	b = binary.BigEndian.AppendUint32(b, uint32(op))
+	switch op {
+	case OpPing, OpClose:
+		return b
+	case OpMulti:
+		b = append(b, 0, 0, 0, byte(OpDelete), 0, 0xff, 0xff, 0xff, 0xff)
+	}
+	return appendString(b, path)
 }

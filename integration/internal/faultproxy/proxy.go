@@ -1,10 +1,13 @@
+// Package faultproxy is the fault proxy of package locktest for ZooKeeper's protocol, on leased ports. A proxy made by [StartZooKeeper]
+// divides both streams into frames. It counts them, shows them to a [Filter], and applies one-shot rules such as [Proxy.LoseReply]. A
+// connection whose client does not begin with a frame (a four-letter word, TLS) is forwarded as bytes.
 package faultproxy
 
 import (
+	"bufio"
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -12,218 +15,182 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/child"
+	bytesproxy "github.com/holdfast-go/holdfast/locktest/faultproxy"
 )
 
-// Direction names one or both directions of a connection.
-type Direction int
+// The names of the proxy of bytes that users of this one need.
+type (
+	Direction = bytesproxy.Direction
+	Verdict   = bytesproxy.Verdict
+)
 
-// Directions are a bit set, so that Both covers the other two.
+// The same for constants.
 const (
-	ToServer Direction = 1 << iota
-	ToClient
-	Both = ToServer | ToClient
+	ToServer = bytesproxy.ToServer
+	ToClient = bytesproxy.ToClient
+	Both     = bytesproxy.Both
+	Pass     = bytesproxy.Pass
+	Cut      = bytesproxy.Cut
 )
 
-// lane is the array index of a single direction.
-func (d Direction) lane() int { return int(d) - 1 }
-
-// Proxy forwards connections from its own address to an upstream address, and injects faults. It is safe for concurrent use; only Close can
-// block.
+// Proxy is a fault proxy. One of bytes sees no frames.
 type Proxy struct {
-	addr string
-	dial func(ctx context.Context, upstream string) (socket, error)
-	// sleepUntil returns false if ctx ends first.
-	sleepUntil func(ctx context.Context, t time.Time) bool
-	protocol   protocol
-	latency    atomic.Int64
-	gate       atomic.Pointer[gate]
-	judge      judge
-	counts     counts
+	*bytesproxy.Proxy
+	port   func() // gives the port back, which is reserved while nothing listens, too
+	counts counts
+	judge  judge
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	port   *child.PortLease // while nothing listens, too; nil in memory
-	wg     sync.WaitGroup
-
-	mu       sync.Mutex
-	upstream string
-	greet    func(io.Reader) ([]byte, error)
-	listener net.Listener // nil while new connections are refused
-	refuse   bool
-	halfOpen bool
-	closed   bool
-	conns    map[*conn]struct{}
-	lastConn int
+	mu    sync.Mutex
+	conns map[int]*conn
 }
 
-// Start listens on a free port of 127.0.0.1 and forwards raw bytes to upstream, which need not be up yet.
-func Start(upstream string) (*Proxy, error) { return newProxy(upstream, raw) }
+// conn is what the proxy knows of a connection.
+type conn struct {
+	raw     atomic.Bool // the client does not speak in frames
+	pending pending
+}
 
-// StartZooKeeper is Start for a ZooKeeper server: the proxy parses frames. A connection whose client does not begin with a ZooKeeper frame
-// (a four-letter word, TLS) is forwarded as raw bytes.
-func StartZooKeeper(upstream string) (*Proxy, error) { return newProxy(upstream, zooKeeper) }
+// Start is a proxy of bytes. upstream need not be up yet.
+func Start(upstream string) (*Proxy, error) { return new(Proxy).start(upstream, bytesproxy.Options{}) }
 
-// StartMongoDB is Start for a MongoDB server: the proxy parses messages. The frame of a command has its name as the path; hello and the
-// like are of KindPing.
-func StartMongoDB(upstream string) (*Proxy, error) { return newProxy(upstream, mongoDB) }
+// StartZooKeeper is Start for a server of ZooKeeper.
+func StartZooKeeper(upstream string) (*Proxy, error) {
+	p := newProxy()
+	return p.start(upstream, p.options())
+}
 
-// A protocol says which frames a proxy parses.
-type protocol int
+// InMemory is a proxy of frames without a port: clients connect by its Dial, and dial connects it to the upstream, by [net.Pipe] or the
+// like.
+func InMemory(dial func(ctx context.Context, network, address string) (net.Conn, error), upstream string) *Proxy {
+	p := newProxy()
+	o := p.options()
+	o.Dial = dial
+	p.Proxy = bytesproxy.InMemory(upstream, o)
+	p.Proxy.SetFilter(p.see)
+	return p
+}
 
-const (
-	raw protocol = iota
-	zooKeeper
-	mongoDB
-)
+func newProxy() *Proxy { return &Proxy{conns: make(map[int]*conn)} }
 
-func newProxy(upstream string, protocol protocol) (*Proxy, error) {
+// lateReply is how late a late reply comes: later than the margin of clients with the least session timeout.
+const lateReply = 750 * time.Millisecond
+
+func (p *Proxy) options() bytesproxy.Options {
+	return bytesproxy.Options{
+		Split: func(id int) (toServer, toClient bufio.SplitFunc) {
+			c := &conn{}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.conns[id] = c
+			return c.split, c.split
+		},
+		Asks: func(m bytesproxy.Message) bool {
+			f, ok := p.parse(m)
+			return ok && f.Kind == KindRequest
+		},
+		Answers: func(request, reply bytesproxy.Message) bool {
+			asked, _ := p.parse(request)
+			f, ok := p.parse(reply)
+			return ok && f.Kind == KindReply && f.Xid == asked.Xid
+		},
+		LateReply: lateReply,
+		Ended: func(id int) {
+			p.judge.forget(id)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.conns, id)
+		},
+	}
+}
+
+func (p *Proxy) start(upstream string, o bytesproxy.Options) (*Proxy, error) {
 	port, err := child.LeasePort()
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
-	p := &Proxy{
-		addr:       "127.0.0.1:" + strconv.Itoa(port.Port),
-		dial:       dialTCP,
-		sleepUntil: sleepUntil,
-		protocol:   protocol,
-		port:       port,
-		upstream:   upstream,
-		conns:      make(map[*conn]struct{}),
-	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.gate.Store(newGate())
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.listenLocked(); err != nil {
-		p.cancel()
+	o.Listen = func() (net.Listener, error) { return child.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port.Port)) }
+	if p.Proxy, err = bytesproxy.Start(upstream, o); err != nil {
 		port.Release()
 		return nil, err
+	}
+	p.port = sync.OnceFunc(port.Release)
+	if o.Split != nil {
+		p.Proxy.SetFilter(p.see)
 	}
 	return p, nil
 }
 
-// Addr is the address to give to clients, as "ip:port". It stays the same for the life of the proxy.
-func (p *Proxy) Addr() string { return p.addr }
-
-// SetUpstream changes where connections accepted from now on are forwarded to.
-func (p *Proxy) SetUpstream(addr string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.upstream = addr
-}
-
-// SetGreeting replaces how clients introduce themselves on connections accepted from now on: greet reads the
-// introduction and returns its replacement for the upstream, in one piece.
-func (p *Proxy) SetGreeting(greet func(io.Reader) ([]byte, error)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.greet = greet
-}
-
-// SetLatency delays everything read from now on by d in each direction, without reducing throughput; 0 turns it off. On Linux a delivery is
-// some 50 µs late, elsewhere up to a millisecond.
-func (p *Proxy) SetLatency(d time.Duration) { p.latency.Store(int64(max(d, 0))) }
-
-// Conns is the number of client connections that the proxy holds open.
-func (p *Proxy) Conns() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
-}
-
-// Close resets all connections, frees the port and waits until every goroutine of the proxy has ended, including a running Filter. A second
-// Close waits as well and returns nil.
+// Close is that of the proxy of bytes, and gives the port back.
 func (p *Proxy) Close() error {
-	p.mu.Lock()
-	var err error
-	if !p.closed {
-		p.closed = true
-		p.cancel()
-		err = p.refuseLocked()
-		p.dropLocked()
-		if p.port != nil {
-			p.port.Release()
+	err := p.Proxy.Close()
+	if p.port != nil {
+		p.port()
+	}
+	return err
+}
+
+// maxFrame is above every jute.maxbuffer in use, and below the length that the first bytes of a four-letter word or a TLS record make.
+const maxFrame = 128 << 20
+
+// split is a [bufio.SplitFunc] for frames.
+func (c *conn) split(data []byte, atEOF bool) (int, []byte, error) {
+	whole := len(data)
+	if !c.raw.Load() && len(data) >= 4 {
+		size := int(int32(binary.BigEndian.Uint32(data)))
+		if size < 0 || size > maxFrame {
+			c.raw.Store(true) // before the bytes go on, hence before their answer comes
+		} else {
+			whole = 4 + size
 		}
 	}
+	switch {
+	case len(data) == 0, !c.raw.Load() && (len(data) < 4 || len(data) < whole) && !atEOF:
+		return 0, nil, nil
+	case len(data) < whole:
+		whole = len(data)
+	}
+	return whole, data[:whole], nil
+}
+
+// parse returns the frame of a message; false if it is none.
+func (p *Proxy) parse(m bytesproxy.Message) (f Frame, ok bool) {
+	p.mu.Lock()
+	c := p.conns[m.Conn]
 	p.mu.Unlock()
-	p.wg.Wait()
-	return err
+	if c == nil || c.raw.Load() || len(m.Data) < 4 || len(m.Data)-4 != int(int32(binary.BigEndian.Uint32(m.Data))) {
+		return Frame{}, false
+	}
+	f, ok = Frame{Dir: m.Dir, Kind: KindConnect, Op: OpConnect, Payload: m.Data[4:]}, true
+	if !m.First {
+		f, ok = parseFrame(m.Dir, m.Data[4:])
+	}
+	f.Conn, f.Gone = m.Conn, m.Gone
+	return f, ok
 }
 
-// listenLocked opens the listener, unless it is open.
-func (p *Proxy) listenLocked() error {
-	if p.listener != nil || p.port == nil {
-		return nil
+// see counts one frame, and lets it be judged.
+func (p *Proxy) see(m bytesproxy.Message) Verdict {
+	f, ok := p.parse(m)
+	if !ok {
+		return Pass
 	}
-	l, err := child.Listen("tcp", p.addr)
-	if err != nil {
-		return fmt.Errorf("faultproxy: listen: %w", err)
-	}
-	p.listener = l
-	p.wg.Go(func() { p.accept(l) })
-	return nil
-}
-
-// refuseLocked closes the listener, unless it is closed. The kernel then answers connection attempts with RST.
-func (p *Proxy) refuseLocked() error {
-	p.refuse = true
-	if p.listener == nil {
-		return nil
-	}
-	err := p.listener.Close()
-	p.listener = nil
-	return err
-}
-
-func (p *Proxy) dropLocked() {
-	for c := range p.conns {
-		c.reset()
-	}
-}
-
-func (p *Proxy) accept(l net.Listener) {
-	for {
-		client, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			// Probably out of descriptors; some will be freed.
-			select {
-			case <-time.After(10 * time.Millisecond):
-				continue
-			case <-p.ctx.Done():
-				return
-			}
-		}
-		p.admit(tcp{client.(*net.TCPConn)})
-	}
-}
-
-// admit registers a new connection and starts its goroutines, under the current faults; false if it is refused.
-func (p *Proxy) admit(client socket) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lastConn++
-	c := newConn(p, p.lastConn, client)
-	if p.refuse || p.closed {
-		// Accepted by the kernel before the listener was closed.
-		c.reset()
-		return false
+	c := p.conns[m.Conn]
+	p.mu.Unlock()
+	if f.Kind == KindReply {
+		c.pending.answer(&f)
 	}
-	g := p.gate.Load()
-	c.silent = p.halfOpen || g.mode[ToServer.lane()] == blackHole
-	c.doomed = c.silent || g.mode[ToClient.lane()] == blackHole
-	c.greet = p.greet
-	p.conns[c] = struct{}{}
-	upstream := p.upstream
-	p.wg.Go(func() {
-		c.serve(upstream)
-		c.reset()
-		p.judge.forget(c.id)
-		p.mu.Lock()
-		delete(p.conns, c)
-		p.mu.Unlock()
-	})
-	return true
+	p.counts.add(f)
+	r := p.judge.rule(f)
+	if r.until != nil {
+		select {
+		case <-r.until:
+		case <-f.Gone:
+			return Pass
+		}
+	}
+	if r.verdict == Pass && f.Kind == KindRequest {
+		c.pending.add(f)
+	}
+	return r.verdict
 }

@@ -89,7 +89,11 @@ func (p *Proxy) LoseRequest(op Op, pathPrefix string) <-chan Frame {
 func (p *Proxy) lose(op Op, prefix string, reply bool) <-chan Frame {
 	hit := make(chan Frame, 1)
 	p.arm(&rule{op: op, prefix: prefix, reply: reply, act: func(f Frame) ruling {
-		return ruling{verdict: CutBefore, done: func() { hit <- f }}
+		go func() {
+			<-f.Gone
+			hit <- f
+		}()
+		return ruling{verdict: Cut}
 	}})
 	return hit
 }

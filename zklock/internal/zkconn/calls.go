@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 )
 
 // ready returns the present session, waiting for a connection if need be. While
@@ -71,7 +71,7 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", err, driver.ContextError(ctx))
 		case again == nil:
-			backoff.Sleep(ctx, backoff.Jittered(pause), nil)
+			backoff.Sleep(ctx, l.host, backoff.Jittered(pause), nil)
 			pause = min(2*pause, s.Times().Redial)
 		case l.Wire() != nil: // otherwise ready asks
 			if err := again(ctx, err, nil); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
@@ -79,7 +79,7 @@ func (l *Link) dial(s *server) (*Wire, error) {
 	failures := l.failures - 1
 	l.mu.Unlock()
 	pause := min(5*time.Millisecond<<min(failures, 10), t.Redial)
-	if failures > 0 && !backoff.Sleep(l.dialling, backoff.Jittered(pause), nil) {
+	if failures > 0 && !backoff.Sleep(l.dialling, l.host, backoff.Jittered(pause), nil) {
 		return nil, driver.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(l.dialling, share)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
@@ -92,7 +92,7 @@ func (l *Link) next() *server {
 	}
 	l.mu.Unlock()
 	if inVain && l.config.Rounds > 0 {
-		backoff.Sleep(l.dialling, time.Second, nil)
+		backoff.Sleep(l.dialling, l.host, time.Second, nil)
 	}
 	if due {
 		l.resolve(l.dialling)

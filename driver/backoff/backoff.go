@@ -1,16 +1,19 @@
-// Package backoff has the delays between tries and the loop that waits for them. The
-// arithmetic is that of github.com/cenkalti/backoff. This package adds a wait that ends
-// with its context, or early when a channel closes.
+// Package backoff has the delays between tries and the loops that wait for them, on the client's clock: an engine passes its
+// [driver.Host]. The arithmetic is that of github.com/cenkalti/backoff. This package adds a wait that ends with its context, or early
+// when a channel closes.
 package backoff
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The defaults of a [Policy].
@@ -36,8 +39,26 @@ type Policy struct {
 }
 
 // Start begins a series of tries; the first is under way.
-func (p Policy) Start() *Loop {
-	return &Loop{policy: p, series: p.series(), began: time.Now()}
+func (p Policy) Start(clock driver.Clock) *Loop {
+	return &Loop{clock: clock, policy: p, series: p.series(), began: clock.Now()}
+}
+
+// Retry calls try again while its error matches [driver.ErrDisconnected], until the policy has no further try or ctx ends. It returns
+// the last error that came before the end of ctx.
+func (p Policy) Retry(ctx context.Context, clock driver.Clock, try func() error) error {
+	var last error
+	for loop := p.Start(clock); ; {
+		err := try()
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if !errors.Is(err, driver.ErrDisconnected) {
+			return err
+		}
+		if !loop.Wait(ctx, nil) {
+			return last
+		}
+	}
 }
 
 // series returns the delays as a cenkalti BackOff, counters and limits of its
@@ -65,9 +86,10 @@ func (p Policy) initial() time.Duration { return cmp.Or(p.Initial, DefaultInitia
 
 // A Loop is one series of tries. It serves one goroutine.
 type Loop struct {
+	clock  driver.Clock
 	policy Policy
 	series cenkalti.BackOff
-	began  time.Time
+	began  driver.Instant
 	failed int
 	unused time.Duration // the delay that was cut short before a try that does not count; 0: none was
 	spared bool          // there was such a try since the last that counts
@@ -89,7 +111,7 @@ func (l *Loop) Next() (time.Duration, bool) {
 	if delay == cenkalti.Stop {
 		return 0, false
 	}
-	if l.policy.Total > 0 && delay > l.policy.Total-time.Since(l.began) {
+	if l.policy.Total > 0 && delay > l.policy.Total-l.clock.Now().Sub(l.began) {
 		return 0, false
 	}
 	return delay, true
@@ -107,18 +129,18 @@ func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
 	if !ok {
 		return false
 	}
-	began := time.Now()
-	if !Sleep(ctx, delay, wake) {
+	began := l.clock.Now()
+	if !Sleep(ctx, l.clock, delay, wake) {
 		return false
 	}
-	left := delay - time.Since(began)
+	left := delay - l.clock.Now().Sub(began)
 	if left <= 0 {
 		return true
 	}
 	if !l.spared {
 		l.unused, l.spared = delay, true
 	}
-	return Sleep(ctx, min(left, rand.N(min(l.policy.initial(), largestSpread))), nil)
+	return Sleep(ctx, l.clock, min(left, rand.N(min(l.policy.initial(), largestSpread))), nil)
 }
 
 // Jittered returns a pause from d/2 to d, so that callers that stopped together do not
@@ -127,13 +149,14 @@ func Jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 // Sleep waits until d has passed or wake closes, and reports true, or until
 // ctx ends, and reports false.
-func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	timer := time.NewTimer(d)
+func Sleep(ctx context.Context, clock driver.Clock, d time.Duration, wake <-chan struct{}) bool {
+	over := make(chan struct{})
+	timer := clock.AfterFunc(d, func() { close(over) })
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-over:
 	case <-wake:
 	}
 	return ctx.Err() == nil

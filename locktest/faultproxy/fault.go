@@ -98,6 +98,7 @@ func (p *Proxy) HalfOpen() {
 // Heal ends all faults. It returns an error if the listener could not be opened again; everything else is healed then. After Close it does
 // nothing.
 func (p *Proxy) Heal() error {
+	p.mail.lose(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -49,7 +48,7 @@ func started(t testing.TB, p *Proxy, err error) *Proxy {
 
 func start(t testing.TB, upstream string) *Proxy {
 	t.Helper()
-	p, err := Start(upstream)
+	p, err := Start(upstream, Options{})
 	return started(t, p, err)
 }
 
@@ -129,24 +128,4 @@ func heal(t *testing.T, p *Proxy) {
 	if err := p.Heal(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func framed(body []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
-}
-
-func request(xid int32, op Op, path string) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(xid))
-	b = binary.BigEndian.AppendUint32(b, uint32(op))
-	switch op {
-	case OpPing, OpClose:
-		return b
-	case OpMulti:
-		b = append(b, 0, 0, 0, byte(OpDelete), 0, 0xff, 0xff, 0xff, 0xff)
-	}
-	return appendString(b, path)
 }

@@ -2,11 +2,18 @@ package backoff
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
+
+var clock = new(drivertest.Clock)
 
 func TestDelays(t *testing.T) {
 	for name, p := range map[string]Policy{
@@ -25,7 +32,7 @@ func TestDelays(t *testing.T) {
 			if largest == 0 {
 				largest = max(DefaultMax, initial)
 			}
-			loop := p.Start()
+			loop := p.Start(clock)
 			middle := float64(initial)
 			for i := range 100 {
 				delay, ok := loop.Next()
@@ -43,7 +50,7 @@ func TestDelays(t *testing.T) {
 }
 
 func TestDelaysVary(t *testing.T) {
-	loop := Policy{Initial: time.Second, Max: time.Second}.Start()
+	loop := Policy{Initial: time.Second, Max: time.Second}.Start(clock)
 	seen := map[time.Duration]bool{}
 	for range 20 {
 		delay, _ := loop.Next()
@@ -55,7 +62,7 @@ func TestDelaysVary(t *testing.T) {
 }
 
 func TestAttempts(t *testing.T) {
-	loop := Policy{Attempts: 3}.Start()
+	loop := Policy{Attempts: 3}.Start(clock)
 	for i, want := range []bool{true, true, false, false} {
 		if _, ok := loop.Next(); ok != want {
 			t.Errorf("after failure %d: another try is %v, want %v", i+1, ok, want)
@@ -67,7 +74,7 @@ func TestTotal(t *testing.T) {
 	second := func(int) (time.Duration, bool) { return time.Second, true }
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		loop := Policy{Total: 3 * time.Second, Delay: second}.Start()
+		loop := Policy{Total: 3 * time.Second, Delay: second}.Start(clock)
 		tries := 1
 		for loop.Wait(t.Context(), nil) {
 			tries++
@@ -80,7 +87,7 @@ func TestTotal(t *testing.T) {
 
 func TestTotalWithAnEndlessDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := Policy{Total: time.Hour, Delay: func(int) (time.Duration, bool) { return math.MaxInt64, true }}.Start()
+		loop := Policy{Total: time.Hour, Delay: func(int) (time.Duration, bool) { return math.MaxInt64, true }}.Start(clock)
 		time.Sleep(time.Second)
 		if delay, ok := loop.Next(); ok {
 			t.Errorf("a delay of %v fits into a total of an hour", delay)
@@ -93,7 +100,7 @@ func TestDelayFunction(t *testing.T) {
 	loop := Policy{Delay: func(attempt int) (time.Duration, bool) {
 		asked = append(asked, attempt)
 		return time.Duration(attempt-2) * time.Second, attempt < 4
-	}}.Start()
+	}}.Start(clock)
 	for i, want := range []time.Duration{0, 0, time.Second} {
 		if delay, ok := loop.Next(); !ok || delay != want {
 			t.Errorf("delay %d is %v, %v, want %v: a negative one counts as none", i+1, delay, ok, want)
@@ -134,7 +141,7 @@ func TestWait(t *testing.T) {
 				time.AfterFunc(c.end, cancel)
 			}
 			began := time.Now()
-			if goesOn, took := c.policy.Start().Wait(ctx, wake), time.Since(began); goesOn != c.goesOn || took < c.took || took > max(c.took, c.took+c.at-1) {
+			if goesOn, took := c.policy.Start(clock).Wait(ctx, wake), time.Since(began); goesOn != c.goesOn || took < c.took || took > max(c.took, c.took+c.at-1) {
 				t.Errorf("%s: %v after %v, want %v after %v and less than %v more", name, goesOn, took, c.goesOn, c.took, c.at)
 			}
 		})
@@ -144,7 +151,7 @@ func TestWait(t *testing.T) {
 	wake := make(chan struct{})
 	close(wake)
 	for range 50 {
-		if minute.Start().Wait(ended, wake) {
+		if minute.Start(clock).Wait(ended, wake) {
 			t.Fatal("wake wins over a ctx that has ended")
 		}
 	}
@@ -159,7 +166,7 @@ func TestWakesAreSpread(t *testing.T) {
 		const waits = 50
 		for range waits {
 			go func() {
-				Policy{Initial: time.Minute}.Start().Wait(t.Context(), wake)
+				Policy{Initial: time.Minute}.Start(clock).Wait(t.Context(), wake)
 				moments <- time.Now()
 			}()
 		}
@@ -181,7 +188,7 @@ func TestWakesAreNoTries(t *testing.T) {
 			time.AfterFunc(time.Second, func() { close(wake) })
 			return wake
 		}
-		loop := Policy{Attempts: 3, Initial: time.Minute}.Start()
+		loop := Policy{Attempts: 3, Initial: time.Minute}.Start(clock)
 		loop.Wait(t.Context(), woken())
 		began := time.Now()
 		if !loop.Wait(t.Context(), nil) {
@@ -194,7 +201,7 @@ func TestWakesAreNoTries(t *testing.T) {
 			t.Error("not three tries in all")
 		}
 
-		loop = Policy{Attempts: 10, Initial: time.Minute}.Start()
+		loop = Policy{Attempts: 10, Initial: time.Minute}.Start(clock)
 		tries := 1
 		for loop.Wait(t.Context(), woken()) {
 			tries++
@@ -209,7 +216,7 @@ func TestWakesAreNoTries(t *testing.T) {
 func TestWakesAndTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		loop := Policy{Total: 10 * time.Second, Initial: 4 * time.Second, Max: 4 * time.Second}.Start()
+		loop := Policy{Total: 10 * time.Second, Initial: 4 * time.Second, Max: 4 * time.Second}.Start(clock)
 		for {
 			wake := make(chan struct{})
 			time.AfterFunc(time.Second, func() { close(wake) })
@@ -221,6 +228,34 @@ func TestWakesAndTotal(t *testing.T) {
 			t.Errorf("tries for %v", took)
 		}
 	})
+}
+
+func TestRetry(t *testing.T) {
+	transient := fmt.Errorf("silent: %w", driver.ErrDisconnected)
+	for name, c := range map[string]struct {
+		answers []error
+		limit   time.Duration
+		want    error
+		tries   int
+	}{
+		"answered":          {[]error{nil}, time.Hour, nil, 1},
+		"answered later":    {[]error{transient, transient, nil}, time.Hour, nil, 3},
+		"refused":           {[]error{transient, driver.ErrDenied}, time.Hour, driver.ErrDenied, 2},
+		"not until the end": {[]error{transient, transient, transient, transient}, 5 * time.Second, transient, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+			defer cancel()
+			tries := 0
+			err := Policy{Initial: 2 * time.Second, Max: 2 * time.Second}.Retry(ctx, clock, func() error {
+				tries++
+				return c.answers[tries-1]
+			})
+			if !errors.Is(err, c.want) || tries != c.tries {
+				t.Errorf("%s: %v after %d tries, want %v after %d", name, err, tries, c.want, c.tries)
+			}
+		})
+	}
 }
 
 func TestJittered(t *testing.T) {

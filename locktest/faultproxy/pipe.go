@@ -1,6 +1,9 @@
 package faultproxy
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"time"
@@ -9,6 +12,9 @@ import (
 // queued is how many items a pipe holds before it blocks the sender.
 const queued = 1024
 
+// maxMessage bounds a message.
+const maxMessage = 1 << 30
+
 type itemKind int
 
 const (
@@ -16,6 +22,7 @@ const (
 	itemEOF            // the source has closed its sending half
 	itemReset          // the source is gone
 	itemCut            // the proxy ends the connection here
+	itemLate           // and delivers the data later
 )
 
 // item is one thing in a pipe.
@@ -23,24 +30,30 @@ type item struct {
 	kind itemKind
 	data []byte
 	due  time.Time // zero: at once
-	done func()    // if not nil, called when the item has taken effect
 }
 
 // pipe carries one direction of a connection: read fills the queue, write empties it.
 type pipe struct {
 	c     *conn
 	dir   Direction
+	split bufio.SplitFunc
 	src   io.Reader
-	dst   socket
+	dst   *socket
 	queue chan item
 }
 
-func newPipe(c *conn, dir Direction, src io.Reader, dst socket) *pipe {
-	return &pipe{c: c, dir: dir, src: src, dst: dst, queue: make(chan item, queued)}
+func newPipe(c *conn, dir Direction, split bufio.SplitFunc, src io.Reader, dst *socket) *pipe {
+	if split == nil {
+		split = anything
+	}
+	return &pipe{c: c, dir: dir, split: split, src: src, dst: dst, queue: make(chan item, queued)}
 }
 
 // push queues an item with the latency of this moment. An item that cannot be queued is dropped: its connection has ended.
 func (pp *pipe) push(it item) bool {
+	if pp.c.ctx.Err() != nil {
+		return false
+	}
 	if d := pp.c.p.latency.Load(); d > 0 {
 		it.due = time.Now().Add(time.Duration(d))
 	}
@@ -48,9 +61,6 @@ func (pp *pipe) push(it item) bool {
 	case pp.queue <- it:
 		return true
 	case <-pp.c.ctx.Done():
-		if it.done != nil {
-			it.done()
-		}
 		return false
 	}
 }
@@ -66,32 +76,48 @@ func (pp *pipe) read() {
 	}
 }
 
+// readAll queues messages until the source fails; it returns that error, or nil if the connection has ended.
 func (pp *pipe) readAll() error {
-	if pp.c.p.protocol != raw {
-		return pp.readFrames()
-	}
+	first := true
 	if pp.c.greet != nil && pp.dir == ToServer {
 		greeting, err := pp.c.greet(pp.src)
 		if err != nil {
 			return err
 		}
 		pp.push(item{data: greeting})
+		first = false
 	}
-	return pp.readRaw(pp.src)
-}
-
-// readRaw queues bytes until the source fails; it returns that error, or nil if the connection has ended.
-func (pp *pipe) readRaw(src io.Reader) error {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := src.Read(buf)
-		if n > 0 && !pp.push(item{data: append([]byte(nil), buf[:n]...)}) {
+	src := bufio.NewScanner(pp.src)
+	src.Buffer(make([]byte, 32<<10), maxMessage)
+	src.Split(pp.split)
+	for src.Scan() {
+		if !pp.forward(bytes.Clone(src.Bytes()), first) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
+		first = false
 	}
+	return cmp.Or(src.Err(), io.EOF)
+}
+
+// anything makes each read a message.
+func anything(data []byte, _ bool) (int, []byte, error) {
+	if len(data) == 0 {
+		return 0, nil, nil
+	}
+	return len(data), data, nil
+}
+
+// forward lets one message be judged, and queues it. It returns false if the connection has ended or is about to.
+func (pp *pipe) forward(data []byte, first bool) bool {
+	switch pp.c.p.judge(Message{Conn: pp.c.id, Dir: pp.dir, First: first, Data: data, Gone: pp.c.ctx.Done()}) {
+	case Cut:
+		pp.push(item{kind: itemCut})
+		return false
+	case Late:
+		pp.push(item{kind: itemLate, data: data})
+		return false
+	}
+	return pp.push(item{data: data})
 }
 
 func (pp *pipe) write() {
@@ -107,26 +133,17 @@ func (pp *pipe) write() {
 	}
 }
 
-// settle ends the items that a finished connection left in the queue.
-func (pp *pipe) settle() {
-	for len(pp.queue) > 0 {
-		if it := <-pp.queue; it.done != nil {
-			it.done()
-		}
-	}
-}
-
 // deliver applies one item; false ends the writing.
 func (pp *pipe) deliver(it item) bool {
-	if it.done != nil {
-		defer it.done()
-	}
 	if !it.due.IsZero() && !pp.c.p.sleepUntil(pp.c.ctx, it.due) {
 		return false
 	}
-	if it.kind == itemCut {
-		// This is the proxy's own act; no network fault holds it back.
+	switch it.kind { // This is the proxy's own act; no network fault holds it back.
+	case itemCut:
 		pp.c.finish()
+		return false
+	case itemLate:
+		pp.c.deliverLate(it.data)
 		return false
 	}
 	switch pp.await() {
