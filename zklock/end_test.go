@@ -160,20 +160,28 @@ func TestTimeoutGrows(t *testing.T) {
 	})
 }
 
-// Z51. The end of a grown session is lost, or connections are shorter than its lease: locks are granted again all the same.
-func TestTimeoutGrows_Faults_LocksAreGrantedAgain(t *testing.T) {
-	for name, fault := range map[string]func(e *zkfake.Ensemble, client *wired, lock *holdfast.Lock){
-		"the lease is over before the session is resumed": func(_ *zkfake.Ensemble, client *wired, lock *holdfast.Lock) {
+// Z51. The request that ends a grown session is lost, or its reply, or connections are shorter than its lease: the holder knows first, and
+// a lock can be acquired again.
+func TestTimeoutGrows_Faults_HolderKnowsFirst(t *testing.T) {
+	for name, fault := range map[string]func(t *testing.T, e *zkfake.Ensemble, client *wired, lock *holdfast.Lock){
+		"the lease is over before the session is resumed": func(_ *testing.T, _ *zkfake.Ensemble, client *wired, lock *holdfast.Lock) {
 			client.Refuse(true)
 			<-lock.Done()
 			client.Refuse(false)
 		},
-		"the end is lost, and the next server grants less": func(e *zkfake.Ensemble, client *wired, _ *holdfast.Lock) {
+		"the end is lost, and the next server grants less": func(_ *testing.T, e *zkfake.Ensemble, client *wired, _ *holdfast.Lock) {
 			time.Sleep(virtualSession - time.Second)
 			client.LoseRequest(opCloseSession)
 			e.Limit(2*time.Second, virtualSession, 7*virtualSession/5)
 		},
-		"short connections": func(e *zkfake.Ensemble, client *wired, _ *holdfast.Lock) {
+		"the reply to the end is lost": func(t *testing.T, e *zkfake.Ensemble, client *wired, lock *holdfast.Lock) {
+			client.LoseReply(opCloseSession)
+			acquire(t, dialWired(t, e, zklock.Options{}), "a")
+			if lock.Err() == nil {
+				t.Error("two holders")
+			}
+		},
+		"short connections": func(_ *testing.T, e *zkfake.Ensemble, client *wired, _ *holdfast.Lock) {
 			time.Sleep(100 * time.Millisecond)
 			e.Limit(2*time.Second, 4*time.Second, 4*virtualSession)
 			for range 10 {
@@ -189,7 +197,7 @@ func TestTimeoutGrows_Faults_LocksAreGrantedAgain(t *testing.T) {
 				time.Sleep(virtualSession)
 				e.Limit(2*time.Second, 2*virtualSession, 4*virtualSession)
 				client.Wire.Break()
-				fault(e, client, lock)
+				fault(t, e, client, lock)
 				if _, err := client.Acquire(inTime(t), "b"); err != nil {
 					t.Error(err)
 				}

@@ -12,16 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// Names is a form of node names. It decides which other programs respect this client's
-// locks. The client itself respects every known form.
+// Names is a form of node names. It decides which other programs respect this client's locks. The client itself respects every known form.
 type Names int
 
 const (
 	// CuratorNames are _c_<guid>-lock-<sequence>; for shared locks _c_<guid>-shared-lock-<sequence>; for permits
 	// _c_<guid>-permit-<limit>-lock-<sequence>, which other programs take for exclusive locks. Curator's InterProcessMutex and
-	// LeaderSelector, go-zookeeper's Lock, and kazoo's Lock with extra_lock_patterns=["lock-"] share locks in this form. Curator and
-	// kazoo do not exclude each other, since Curator ignores kazoo's own nodes. Curator's read-write locks and LeaderLatch ignore
-	// these names.
+	// LeaderSelector, go-zookeeper's Lock, and kazoo's Lock with extra_lock_patterns=["lock-"] share locks in this form. Curator and kazoo
+	// do not exclude each other, since Curator ignores kazoo's own nodes. Curator's read-write locks and LeaderLatch ignore these names.
 	CuratorNames Names = iota
 	// KazooNames are <guid>__lock__<sequence>; for shared locks <guid>__rlock__<sequence>, which kazoo's WriteLock and ReadLock
 	// respect, and its Lock ignores; for permits <guid>-permit-<limit>__lock__<sequence>, which kazoo takes for exclusive locks. An
@@ -160,8 +158,7 @@ func encodeData(owner string, data []byte) []byte {
 	return b
 }
 
-// decodeData is the inverse of encodeData. In the data of another program, short text is an owner, and the rest is data. A wish is
-// neither.
+// decodeData is the inverse of encodeData. In the data of another program, short text is an owner, and the rest is data. A wish is neither.
 func decodeData(b []byte) (owner string, data []byte) {
 	b = withoutWish(b)
 	name, rest, found := bytes.Cut(b, []byte{0})

@@ -54,6 +54,9 @@ func (e *engine) order(ctx context.Context, parent string, children []string, ow
 func sorted(children []string, own string, read func(tied []entry) (map[string]zkconn.Znode, error)) (line []entry, err error) {
 	me, known := parseEntry(own)
 	for _, child := range children {
+		if n := len(child) - 10; known && me.seq < sequence.Last && n > 0 && child[n:] > own[len(own)-10:] {
+			continue // ten digits tell that it is behind, where thousands may wait
+		}
 		if x, ok := parseEntry(child); ok && (!known || x.seq <= me.seq) && (child == own || !void(child)) {
 			line = append(line, x)
 		}

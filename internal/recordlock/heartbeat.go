@@ -175,9 +175,7 @@ func (h *hold) renew(ctx context.Context, sent driver.Instant, c *change) error 
 		h.rec = rec
 		if err = h.check(&rec); err == nil {
 			h.heard = sent
-			if h.lease.Live() { // observers may have been told of the end of a lease
-				h.lease.Renew(sent)
-			}
+			h.lease.Renew(sent)
 			if rec.Holder(h.own.Grant).Asked {
 				h.req.Asked()
 			}

@@ -18,8 +18,8 @@ const (
 	intentOdds = 4
 )
 
-// intend leaves an intent, or renews it. The caller loses nothing if that fails. It tells the client of holders, or of a waiter before it,
-// with another limit.
+// intend leaves an intent, or renews it. The caller loses nothing if that fails. An intent that is carried out after its call has given up
+// may keep other requests from the key for a lease. It tells the client of holders, or of a waiter before it, with another limit.
 func (c *contender) intend(ctx context.Context) {
 	rec, now := &c.seen.rec, c.host.Now()
 	switch other := rec.Mode; {

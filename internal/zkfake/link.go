@@ -163,6 +163,7 @@ type loss struct {
 	answered  time.Duration // the answer comes so late
 	refusal   code          // by which it is answered without being carried out; 0 if it is carried out
 	twice     bool          // it is answered as if it had been carried out a second time
+	last      bool          // the connection ends right behind the answer
 }
 
 // LoseRequest loses the next request of a kind. The connection ends with it.
@@ -170,6 +171,9 @@ func (w *Wire) LoseRequest(kind int32) { w.lose(loss{kind: kind, ends: true}) }
 
 // LoseReply has the next request of a kind carried out. The connection ends before the reply.
 func (w *Wire) LoseReply(kind int32) { w.lose(loss{kind: kind, ends: true, delivered: true}) }
+
+// EndBehind ends the connection right behind the answer to the next request of a kind.
+func (w *Wire) EndBehind(kind int32) { w.lose(loss{kind: kind, last: true}) }
 
 // Late ends the connection with the next write of a kind, which the member passes on only after a time, as a busy server
 // does. It is carried out unless the session has moved to another member.

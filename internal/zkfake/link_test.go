@@ -23,6 +23,7 @@ func TestLosses(t *testing.T) {
 		"another":  {func(w *Wire) { w.LoseReply(opDelete) }, nil, true, true},
 		"disarmed": {func(w *Wire) { w.LoseReply(opCreate); w.Disarm() }, nil, true, true},
 		"refused":  {func(w *Wire) { w.Answer(opCreate, int32(codeSessionExpired)) }, zk.ErrSessionExpired, false, false},
+		"behind":   {func(w *Wire) { w.EndBehind(opCreate) }, nil, true, true},
 		"twice":    {func(w *Wire) { w.AppliedTwice(opCreate) }, zk.ErrNodeExists, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

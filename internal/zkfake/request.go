@@ -16,6 +16,7 @@ type request struct {
 	ops  []op // of a write; nil if it cannot be read
 
 	twice    bool // see AppliedTwice
+	last     bool // see EndBehind
 	answered bool // what follows is known
 	zxid     int64
 	code     code
@@ -24,7 +25,7 @@ type request struct {
 
 // request takes in a request: FinalRequestProcessor, and on a follower FollowerRequestProcessor.
 func (c *conn) request(d *jute.Decoder) {
-	rq := &request{conn: c, xid: d.Int32(), kind: d.Int32(), body: d, twice: c.met.twice}
+	rq := &request{conn: c, xid: d.Int32(), kind: d.Int32(), body: d, twice: c.met.twice, last: c.met.last}
 	e, m := c.member.ensemble, c.member
 	refusal := c.met.refusal
 	if refusal == 0 && c.wire.throttled(rq.kind) {
@@ -135,7 +136,7 @@ func (c *conn) answer() {
 			e.Int32(int32(rq.code))
 			e.B = append(e.B, rq.reply...)
 		})
-		if rq.kind == opCloseSession {
+		if rq.kind == opCloseSession || rq.last {
 			c.hangUp()
 		}
 	}

@@ -16,10 +16,6 @@ const insistence = 6
 // breakGrant looks up a key's holder, and breaks its grant: by BreakNow, on engines that have it, if now is set; again and again, as
 // the impatient do, if insists is. It prefers a grant that it has seen before, since most end before they can be broken.
 func (c *client) breakGrant(key string, now, insists bool) error {
-	end := c.locker.Break
-	if now && c.locker.breakNow != nil {
-		end = c.locker.breakNow
-	}
 	lease := c.config.Login.Lease
 	ctx, cancel := context.WithTimeout(c.ctx, (insistence+3)*lease)
 	defer cancel()
@@ -44,16 +40,20 @@ func (c *client) breakGrant(key string, now, insists bool) error {
 		}
 	}
 	for began := time.Now(); ; {
-		err := c.endGrant(ctx, info, end)
+		err := c.endGrant(ctx, info, now && c.locker.breakNow != nil)
 		if !insists || err != nil || time.Since(began) > insistence*lease || !sleep(c.stopping, lease/12) {
 			return nil
 		}
 	}
 }
 
-// endGrant breaks a grant in one way.
-func (c *client) endGrant(ctx context.Context, info holdfast.Info, by func(context.Context, holdfast.Info) error) error {
-	invoked := c.report.invoke(history.Record{Call: history.Break, Key: info.Key, Token: uint64(info.Token), Owner: info.Owner})
+// endGrant breaks a grant, by BreakNow or by Break.
+func (c *client) endGrant(ctx context.Context, info holdfast.Info, now bool) error {
+	by := c.locker.Break
+	if now {
+		by = c.locker.breakNow
+	}
+	invoked := c.report.invoke(history.Record{Call: history.Break, Key: info.Key, Token: uint64(info.Token), Owner: info.Owner, Now: now})
 	err := by(ctx, info)
 	invoked.returned(err, uint64(info.Token), info.Owner)
 	return err
@@ -68,7 +68,7 @@ func (c *client) bury(owner string) error {
 	for began := time.Now(); ; {
 		for _, key := range c.config.Keys {
 			if info, err := c.locker.Inspect(c.ctx, key); err == nil && info.Owner == owner {
-				_ = c.endGrant(c.ctx, info, c.locker.Break)
+				_ = c.endGrant(c.ctx, info, false)
 			}
 		}
 		if time.Since(began) > lateness*lease || !sleep(c.stopping, lease/4) {

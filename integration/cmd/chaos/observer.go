@@ -42,6 +42,7 @@ func (o *observer) observe(ctx context.Context, key string) {
 	for info, err := range o.locker.Observe(ctx, key) {
 		if err != nil {
 			invoked.returned(err, 0, "")
+			sleep(ctx, o.config.Login.Lease/20) // a program that is refused does not ask again at once
 			return
 		}
 		if info.Stale || last != nil && info.Same(*last) {

@@ -88,7 +88,12 @@ func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	case nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.ServerPaused, nemesis.LinkTurned,
 		nemesis.LimitsChanged:
 		slots = r.slots
-	case nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.ClientPaused:
+	case nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
+		nemesis.EventsLost:
+	case nemesis.ClientPaused: // observers of the paused client see a lock before and after
+		if f.Pick%2 == 0 {
+			slots = r.slots
+		}
 	default:
 		return
 	}
@@ -133,6 +138,11 @@ func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end f
 	case nemesis.BreakHolder:
 		verb := [...]string{"break-now", "break", "break-now", "break-insistently"}[f.Pick%4]
 		return r.keys[f.Key], nil, r.operator.tell("%s %s", verb, r.keys[f.Key])
+	}
+	if f.Kind == nemesis.EventsLost && f.Pick/4%2 == 0 { // holders that are not told of a break
+		for _, key := range r.keys {
+			_ = r.operator.tell("break %s", key) // it ends with the run
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, strikePatience)
 	defer cancel()

@@ -24,7 +24,7 @@ type simulatedLink struct {
 // The bounds of a client of ZooKeeper within a lease. A client dials at growing intervals while no server serves it.
 const (
 	mostConnections = 100
-	mostRequests    = 20_000
+	mostRequests    = 1_500
 )
 
 func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
@@ -83,10 +83,12 @@ func (w *simulatedWire) set(troubles []*linkTrouble, begun *linkTrouble) error {
 func (w *simulatedWire) used() bool { return w.wire.Used() }
 
 func (w *simulatedWire) lose(fault nemesis.Kind, op faultproxy.Op, pick uint32) (disarm func()) {
-	switch fault {
-	case nemesis.LostReply:
+	switch {
+	case fault == nemesis.LostReply && pick/16%2 == 0:
+		w.wire.EndBehind(int32(op))
+	case fault == nemesis.LostReply:
 		w.wire.LoseReply(int32(op))
-	case nemesis.LostRequest:
+	case fault == nemesis.LostRequest:
 		w.wire.LoseRequest(int32(op))
 	default:
 		w.wire.Late(int32(op), zooKeeperLease/20*time.Duration(1+pick%25))

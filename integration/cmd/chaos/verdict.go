@@ -64,6 +64,9 @@ func (r *run) judge() *verdict {
 	}
 	if r.steady {
 		rules.Prompt, rules.Relief, rules.Recovery = r.lease/prompt, r.lease/relief, recovery*r.lease
+		if rules.Watched {
+			rules.Prompt += r.lease // an intent that arrives after its call has given up keeps others from the key for as long
+		}
 	}
 	if r.steady && r.undisturbed() {
 		rules.Turn = turn * r.lease / 2

@@ -67,7 +67,7 @@ func (s *zooKeeperSlot) strike(f nemesis.Fault) (target string, end func(context
 	case nemesis.HungUpOn:
 		t = linkTrouble{dismissed: true}
 	case nemesis.EventsLost:
-		t = linkTrouble{eventless: true, loses: true} // or no watch would ever report the lost events
+		t = linkTrouble{eventless: true, loses: f.Pick/2%2 == 0} // or only the client's own questions find the lost events
 	case nemesis.Throttled:
 		t = linkTrouble{throttles: throttling(f.Pick / 2)}
 	default:
@@ -111,6 +111,7 @@ var ops = []struct {
 	{faultproxy.OpDelete, "delete"},
 	{faultproxy.OpMulti, "multi"},
 	{faultproxy.OpGetData, "read"},
+	{faultproxy.OpSetData, "write"},
 }
 
 // zooKeeperSlots are the slots of a run.

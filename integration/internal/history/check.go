@@ -51,7 +51,7 @@ type Rules struct {
 	// Queued says that the engine serves requests in the order of their arrival, which is also the order of their tokens.
 	Queued bool
 	// Watched says that the engine shows dead holders until a client has watched them for a lease: a request that was invoked after
-	// their death waits a lease longer.
+	// their death waits a lease longer, and a break excuses no holder unless it was made at once.
 	Watched bool
 	// Hushed are the kinds of faults in which the engine does not send clients the events that they watch for.
 	Hushed []string

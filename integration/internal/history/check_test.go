@@ -56,6 +56,12 @@ func TestCheck(t *testing.T) {
 			),
 			begin().breaks(1, 85, 95, OK).held("1.1", 1, 140, 190).lost("1.1", 1, 191, "broken").next(), nil,
 		},
+		"a holder beside the next after a break that waits": {
+			RuleExclusion, "which ends no lock before its holder knows",
+			begin().breaks(1, 85, 95, OK).held("1.1", 1, 140).lost("1.1", 1, 141, "broken").next(),
+			begin().breaks(1, 85, 95, OK).with(func(r *Record) { r.Now = true }).held("1.1", 1, 140).lost("1.1", 1, 141, "broken").next(),
+			func(r *Rules) { r.Watched = true },
+		},
 		"a reclaim by another owner": {
 			RuleExclusion, "no client had broken or reclaimed it",
 			begin().reclaim("3.1", 3, 85, 200, OK).held("1.1", 1, 140).next(),
@@ -189,8 +195,8 @@ func TestCheck(t *testing.T) {
 		},
 		"a free key": {RuleTurn, "from 0.080000 s to 0.131000 s", waits(131), waits(130), turn},
 		"a free key after lost events": {
-			RuleTurn, "from 0.200000 s",
-			waits(251).fault("events lost", 85, 200), waits(250).fault("events lost", 85, 200), turn,
+			RuleTurn, "from 0.600000 s",
+			waits(651).fault("events lost", 85, 200), waits(650).fault("events lost", 85, 200), turn,
 		},
 		"a free key in a queue": {RuleTurn, "(41ms)", waits(121), waits(120), prompt},
 		"a free key after a fault": {

@@ -92,7 +92,7 @@ func (s *story) checkLimit(g *grant, running []*grant, f *findings) {
 // excused reports whether a strike excuses the holder of a grant from one time to another. told is a time by which the successor had
 // been granted.
 func (s *story) excused(g *grant, told, from, to int64) bool {
-	return slices.ContainsFunc(g.strikes, func(hit strike) bool { return hit.from <= from && to <= s.believes(hit, told) })
+	return slices.ContainsFunc(g.strikes, func(hit strike) bool { return !hit.gentle && hit.from <= from && to <= s.believes(hit, told) })
 }
 
 // believes is the latest time at which the holder of a struck grant may still believe in it.
@@ -110,6 +110,9 @@ func (s *story) noExcuse(g *grant, told int64) string {
 		return "; no client had broken or reclaimed it"
 	}
 	hit := g.strikes[0]
+	if hit.gentle {
+		return fmt.Sprintf("; token %d was %s, which ends no lock before its holder knows", g.token, hit.what)
+	}
 	return fmt.Sprintf("; token %d was %s, which excuses from %s to %s only", g.token, hit.what, s.at(hit.from), s.at(s.believes(hit, told)))
 }
 

@@ -72,6 +72,7 @@ type Record struct {
 	Op      int64  `json:"op,omitempty"`
 	Call    string `json:"call,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
+	Now     bool   `json:"now,omitempty"`     // of Invoke of break: without waiting for the holder, on an engine that is Watched
 	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: it ends earlier grants of its owner
 	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
 	All     bool   `json:"all,omitempty"`     // of the same: with other keys, of which it may have some while it waits for the next

@@ -11,13 +11,14 @@ type strike struct {
 	till    int64 // nor later than this; never, if that is not known
 	sure    bool  // it has had the effect
 	reclaim bool
+	gentle  bool // no successor is granted the key before the holder knows
 	what    string
 }
 
 // addBreak notes which grants may have been broken. A call that returns Gone may have sent an earlier request that was
 // carried out without a reply. Any outcome but OK leaves open whether the break took effect, and when.
 func (s *story) addBreak(c *call) {
-	hit := strike{from: c.invoke.At, till: never, what: "broken by " + c.invoke.Process}
+	hit := strike{from: c.invoke.At, till: never, what: "broken by " + c.invoke.Process, gentle: s.rules.Watched && !c.invoke.Now}
 	if c.outcome() == OK {
 		hit.till, hit.sure = c.ret.At, true
 	}

@@ -109,11 +109,7 @@ func (s *story) ahead(w *waiter, lined int64) []period {
 			mates = append(mates, p)
 		}
 	}
-	for _, fault := range s.faults {
-		if s.hushed(fault.begin) {
-			all = append(all, period{fault.begin.At, fault.till})
-		}
-	}
+	all = append(s.hushes(), all...)
 	all = append(all, overlaps(mates, w.invoke.Mode.room())...)
 	inOrder(all)
 	return all
@@ -226,14 +222,23 @@ func (s *story) had(key string) (all []period) {
 			all = append(all, period{from, till})
 		}
 	}
-	for _, fault := range s.faults {
-		if s.hushed(fault.begin) {
-			all = append(all, period{fault.begin.At, fault.till})
-		}
-	}
+	all = append(all, s.hushes()...)
 	inOrder(all)
 	return all
 }
+
+// hushes are when a client may not know of an event. It asks about the events that it may have missed, within a few leases.
+func (s *story) hushes() (all []period) {
+	for _, fault := range s.faults {
+		if s.hushed(fault.begin) {
+			all = append(all, period{fault.begin.At, min(fault.till, never-asks*int64(s.rules.Lease)) + asks*int64(s.rules.Lease)})
+		}
+	}
+	return all
+}
+
+// asks is for how many leases a waiter may not know that an event was lost: it asks after two, and then leaves the server.
+const asks = 4
 
 // unattended is when the engine may show an orphan that no client gives back: a fault held back a request of a call that is over, and its
 // process was gone when the request arrived, or soon after.

@@ -60,6 +60,7 @@ func (l *Link) visit() {
 	l.start(w)
 	select {
 	case <-w.hasSession:
+		time.Sleep(handTime) // go-zookeeper looks for watches of a former connection, which must not race with the first replies
 		if err := l.authenticate(w); err != nil {
 			w.lose(err)
 		} else {

@@ -97,5 +97,5 @@ func (o *onlyServer) Next() (server string, roundOver bool) {
 	return "", true
 }
 
-// handTime is long for what zk.Conn.Close does before it waits.
+// handTime is long for what go-zookeeper does before it waits, in zk.Conn.Close and when it has a session.
 const handTime = 5 * time.Millisecond

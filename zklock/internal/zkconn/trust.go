@@ -41,8 +41,7 @@ const (
 	written              // and that the leader has read what the server had sent
 )
 
-// note takes in an answered request. It returns the moment from which the session's timeout may be counted; zero if the answer shows
-// none.
+// note takes in an answered request. It returns the moment from which the session's timeout may be counted; zero if the answer shows none.
 func (t *trust) note(x exchange, p proof) (renewed driver.Instant) {
 	if p == written {
 		renewed = t.opened

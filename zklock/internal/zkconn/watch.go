@@ -93,8 +93,7 @@ func (l *Link) WatchOwn(path string, o Owner) *Watch {
 	return w
 }
 
-// Disown makes a watch report nothing to the owner of the znode any more. The watch stays
-// in the server until the znode goes, which is now.
+// Disown makes a watch report nothing to the owner of the znode any more. The watch stays in the server until the znode goes, which is now.
 func (l *Link) Disown(w *Watch) {
 	l.watches.mu.Lock()
 	defer l.watches.mu.Unlock()
