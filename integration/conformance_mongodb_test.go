@@ -1,11 +1,7 @@
 package integration_test
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,10 +9,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/mongoserver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/locktest"
-	"github.com/holdfast-go/holdfast/locktest/faultproxy"
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
@@ -53,12 +49,7 @@ type mongoHarness struct {
 
 func (h *mongoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
-	p, err := faultproxy.Start(h.target.Addr, faultproxy.Options{
-		Split:       func(int) (_, _ bufio.SplitFunc) { return mongoMessage, mongoMessage },
-		Asks:        mongoRequest,
-		LateRequest: mongodbLease / 2,
-		LateReply:   mongodbLease / 30, // heartbeats wait for 250 ms
-	})
+	p, err := faultproxy.StartMongoDB(h.target.Addr, mongodbLease/2, mongodbLease/30) // heartbeats wait for 250 ms
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	fake := &drivertest.Clock{}
@@ -84,28 +75,6 @@ func (h *mongoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockte
 		Jump:   fake.Jump,
 		Lose:   p.Lose,
 	}
-}
-
-// mongoMessage is a [bufio.SplitFunc] for messages of MongoDB, which begin with their length.
-func mongoMessage(data []byte, _ bool) (int, []byte, error) {
-	if len(data) < 4 {
-		return 0, nil, nil
-	}
-	size := int(binary.LittleEndian.Uint32(data))
-	if len(data) < size {
-		return 0, nil, nil
-	}
-	return size, data[:size], nil
-}
-
-// mongoRequest reports whether a message asks the server for what locks need. The driver sends other messages of its own.
-func mongoRequest(m faultproxy.Message) bool {
-	const header = 4*4 + 4 + 1 + 4 + 1 // length, ids and code; flags, kind of section, length of the document, type of its first element
-	if len(m.Data) < header {
-		return false
-	}
-	command, _, _ := bytes.Cut(m.Data[header:], []byte{0})
-	return slices.Contains([]string{"find", "getMore", "insert", "update", "createIndexes"}, string(command))
 }
 
 // Residue is a document with a holder under a live lease, by the clock of this machine.

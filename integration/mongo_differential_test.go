@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/internal/mongoserver"
 	"github.com/holdfast-go/holdfast/internal/mongostore"
+	"github.com/holdfast-go/holdfast/internal/recordlock"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 	"github.com/holdfast-go/holdfast/mongolock"
 )
@@ -23,7 +24,7 @@ func TestMongoDifferential(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
 	d := &differential{
 		Rand: rand.New(rand.NewPCG(seeded(t), 1)), key: "k", expires: true, memory: &memstore.Store{Revisions: true},
-		table: mongostore.Of(client),
+		table: recordlock.ByRevision(mongostore.Of(client)),
 		remove: func(t *testing.T) {
 			_, err := locks.DeleteOne(limited(t), bson.D{{Key: "_id", Value: "k"}})
 			must(t, err)

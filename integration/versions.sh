@@ -27,6 +27,7 @@ kazoo=2.11.0
 moto=5.2.5
 aws=1.4.0
 mongo=1.47.0 # package mongoserver names it, too
+mongo_sum=e6809e40d14dcf5f8d2617e397b9aadf2c51ebbbbaff9230e8fa7d233db6128a # SHA-256 of all its jars, one after the other
 ferretdb=1.24.2
 # What a server needs besides what its pom says that its clients need: its metrics, the compression of its snapshots, its AdminServer,
 # and a log that goes to standard error. slf4j's back end must be of the same line as its interface.
@@ -60,7 +61,7 @@ tries() {
 }
 
 # jars NAME COORDINATES... puts jars, each group:artifact:version, with all that they depend on into the folder NAME/lib of the
-# cache, completely or not at all.
+# cache, completely or not at all. If the variable sum is set, it is the SHA-256 of these jars.
 jars() {
 	local home=$cache/$1 work g a v
 	[ ! -d "$home" ] || return 0
@@ -83,6 +84,11 @@ jars() {
 		cat "$work/log" >&2
 		rm -rf "$work"
 		printf 'versions: cannot fetch %s\n' "$1" >&2
+		return 1
+	fi
+	if [ -n "${sum:-}" ] && [ "$(LC_ALL=C && cat "$work"/lib/*.jar | sha256sum)" != "$sum  -" ]; then
+		rm -rf "$work"
+		printf 'versions: %s has another checksum than the one that is pinned\n' "$1" >&2
 		return 1
 	fi
 	# Another process may have been faster.
@@ -254,7 +260,7 @@ fetch)
 	newest) zookeeper=("$newest") ;;
 	mongo) zookeeper=() ;;
 	esac
-	jars "mongo-java-server-$mongo" "de.bwaldvogel:mongo-java-server:$mongo"
+	sum=$mongo_sum jars "mongo-java-server-$mongo" "de.bwaldvogel:mongo-java-server:$mongo"
 	for version in "${zookeeper[@]}"; do
 		jars "zookeeper-$version" "org.apache.zookeeper:zookeeper:$version" "${server[@]}" "$(log_of "$version")"
 	done

@@ -3,7 +3,6 @@ package mongolock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -53,7 +52,7 @@ func New(ctx context.Context, collection *mongo.Collection, options *Options) (*
 			return nil, fmt.Errorf("mongolock: %w", err)
 		}
 		host.SetConnected(true)
-		return recordlock.New(host, c.store, recordlock.Options{
+		return recordlock.New(host, recordlock.ByRevision(c.store), recordlock.Options{
 			Lease: o.Lease, Heartbeat: o.Heartbeat, Poll: o.Poll, Timeout: o.Timeout, RetryDelay: times.RetryDelay, Late: o.Lease,
 		}), nil
 	})
@@ -82,9 +81,8 @@ const (
 
 // Options are the settings of a client. The zero value of each field stands for its default. [New] copies them and never changes them.
 type Options struct {
-	// Lease is how long others wait for a silent holder. Default 0: [DefaultLease]. From 1 s to 24 h, in whole milliseconds. Each grant
-	// has its holder's lease, so clients may have different ones. An election of a replica set takes up to 12 s by default: a shorter
-	// lease may end in a failover.
+	// Lease is how long others wait for a silent holder. Default 0: [DefaultLease]. From 1 s to 24 h, in whole milliseconds. Clients may
+	// have different ones. An election of a replica set takes up to 12 s by default: a shorter lease may end in a failover.
 	Lease time.Duration
 
 	// Heartbeat is the time from one renewal of a lock to the next. Default 0: Lease/4. Less than a third of Lease.
@@ -95,7 +93,7 @@ type Options struct {
 	Poll time.Duration
 
 	// Timeout bounds each write with the reads that it needs, and each other read. Default 0: Lease/6, at most 5 s. Heartbeat + 2 x Timeout
-	// must be less than Lease - Margin, so that one lost request does not cost the lock. Heartbeats start with a shorter limit.
+	// must be less than Lease - Margin, so that one lost request does not cost the lock.
 	Timeout time.Duration
 
 	// Margin is how much sooner a client gives up a lock than others may take it, for clocks that run at different rates. At most half of
@@ -139,28 +137,31 @@ func (o *Options) filled() (filled Options, times recordlock.Times, err error) {
 
 const openAttempt = 2 * time.Second // enough for the driver to try each address that refuses connections twice
 
-// open waits until the server can be used.
+// open waits until the server can be used: until ctx ends if it has a deadline.
 func (s *store) open(ctx context.Context, limit time.Duration) error {
+	trying, stop := context.WithCancel(outside(ctx))
+	defer stop()
+	policy := backoff.Policy{Max: time.Second, Total: limit}
 	_, patient := ctx.Deadline()
-	if !patient {
-		bounded, cancel := context.WithTimeout(ctx, limit)
+	if patient {
+		policy.Total = 0
+	}
+	err := policy.Retry(trying, s.host, func() error {
+		attempt, cancel := context.WithTimeout(trying, openAttempt)
 		defer cancel()
-		ctx = bounded
-	}
-	for loop := (backoff.Policy{Max: time.Second}).Start(s.host); ; {
-		attempt, cancel := context.WithTimeout(outside(ctx), openAttempt)
 		err := s.examine(attempt)
-		cancel()
-		switch {
-		case err == nil:
-			s.createIndex(ctx)
-			return nil
-		case !errors.As(err, new(*recordlock.Error)), !patient && unreachable(err):
-			return err
-		case !loop.Wait(ctx, nil):
-			return fmt.Errorf("%w: %w", driver.ContextError(ctx), err)
+		if !patient && err != nil && unreachable(err) {
+			stop()
 		}
+		return err
+	})
+	switch {
+	case err == nil:
+		s.createIndex(ctx)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", driver.ContextError(ctx), err)
 	}
+	return err
 }
 
 // examine asks the primary whether it can keep locks, and tries a linearizable read.

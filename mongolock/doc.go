@@ -5,15 +5,14 @@
 //	lock, err := client.Acquire(ctx, "orders/42")
 //	defer lock.Release(ctx)
 //
-// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny, AcquireAll, Do, DoAll, Inspect, List, Break, Ask,
-// Events, Owner, Close and so on. This package adds BreakNow. It is tested on emulators and models, and not yet on a replica
+// A [Client] has the methods of [holdfast.Client], and BreakNow. The package is tested on emulators and models, and not yet on a replica
 // set. The module is released together with the root module, at the same version.
 //
 // # How it works
 //
 // A key is one document, which stays when the lock is released, for its token. A write inserts the document, or replaces it where _id
-// and rev are those that were read before. Each write gives the document a new rev, so a late copy of a write changes nothing. All writes
-// wait for a majority, with their journals. A read that must not be stale is linearizable.
+// and rev are those that were read. Each write makes a new rev, so a late copy changes nothing. All writes wait for a majority, with their
+// journals. A read that must not be stale is linearizable.
 //
 // A holder counts its lease from the sending of a write, other clients count it from the end of a read that shows the write. So the
 // holder's lease is over first, and no two machines' clocks are compared. The rates of the two clocks must differ by less than Margin

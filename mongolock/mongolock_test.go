@@ -151,7 +151,7 @@ func open(t *testing.T, s *script, o *mongolock.Options) recordlock.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return mongostore.Of(c)
+	return recordlock.ByRevision(mongostore.Of(c))
 }
 
 var someHolder = recordlock.Holder{
@@ -366,7 +366,7 @@ func TestStore_SessionOfCaller(t *testing.T) {
 	if err := session.StartTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = mongostore.Of(client).Take(mongo.NewSessionContext(t.Context(), session), "k", someHolder, driver.Mode{})
+	_, _, err = recordlock.ByRevision(mongostore.Of(client)).Take(mongo.NewSessionContext(t.Context(), session), "k", someHolder, driver.Mode{})
 	if err != nil {
 		t.Fatal(err)
 	}

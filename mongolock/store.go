@@ -22,13 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 
-// store implements [recordlock.Store] on a collection, with one document per key.
+// store implements [recordlock.RevisionStore] on a collection, with one document per key.
 type store struct {
 	host driver.Host
 	opts Options
 	name string // of the collection, with its database
-	// Both read from the primary. majority sees no write that a failover may roll back. linearizable, besides, sees each write that was
-	// confirmed before. On a standalone server they are the same.
+	// Both read from the primary, majority what no failover can roll back, linearizable what was confirmed last. On a standalone server
+	// they are the same.
 	majority, linearizable *mongo.Collection
 	keep                   time.Duration // how long a document stays after its latest write; an index of another client deletes it, too
 	ahead                  time.Duration // of the server's clock, if this machine's was behind when the client was made
@@ -46,15 +46,14 @@ func newStore(host driver.Host, collection *mongo.Collection, o Options) *store 
 	return s
 }
 
-func init() { mongostore.Of = func(client any) recordlock.Store { return client.(*Client).store } }
+func init() { mongostore.Of = func(client any) recordlock.RevisionStore { return client.(*Client).store } }
 
 const (
 	maxKey   = 2048    // bytes
 	maxToken = 1 << 62 // the greatest that is accepted
-	maxTries = 8       // of a write, because other writes of the document come between
 )
 
-// CheckKey implements recordlock.Store.
+// CheckKey implements recordlock.RevisionStore.
 func (s *store) CheckKey(key string) error { return checkKey("key", key) }
 
 func checkKey(field, key string) error {
@@ -67,7 +66,7 @@ func checkKey(field, key string) error {
 	return nil
 }
 
-// Read implements recordlock.Store. A read that is not fresh saves the server a round trip to the majority.
+// Read implements recordlock.RevisionStore. A read that is not fresh saves the server a round trip to the majority.
 func (s *store) Read(ctx context.Context, key string, fresh bool) (recordlock.Record, error) {
 	from := s.majority
 	if fresh {
@@ -93,71 +92,9 @@ func (s *store) Read(ctx context.Context, key string, fresh bool) (recordlock.Re
 // outside returns ctx without a session of the caller: the caller's transaction does not contain the locks.
 func outside(ctx context.Context) context.Context { return mongo.NewSessionContext(ctx, nil) }
 
-// Take implements recordlock.Store.
-func (s *store) Take(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (now recordlock.Record, done bool, err error) {
-	return s.write(ctx, key, nil, func(now recordlock.Record) (recordlock.Record, bool) {
-		if !now.Vacant() {
-			return now, false
-		}
-		if now.Version == nil { // above all tokens of a document that was deleted: no client takes a lock once a millisecond for long
-			now.Token = driver.Token(s.now().UnixMilli() - 1)
-		}
-		now.Token++
-		h.Token = now.Token
-		now.Mode, now.Holders = m, []recordlock.Holder{h}
-		return now, true
-	})
-}
-
-// Swap implements recordlock.Store.
-func (s *store) Swap(ctx context.Context, key string, old, next recordlock.Record) (now recordlock.Record, done bool, err error) {
-	if len(next.Holders) == 0 {
-		next.Mode = driver.Mode{}
-	}
-	return s.write(ctx, key, &old, func(now recordlock.Record) (recordlock.Record, bool) { return next, now.Version == old.Version })
-}
-
-// Renew implements recordlock.Store.
-func (s *store) Renew(ctx context.Context, key string, h recordlock.Holder, m driver.Mode) (now recordlock.Record, done bool, err error) {
-	return s.write(ctx, key, nil, func(now recordlock.Record) (recordlock.Record, bool) {
-		own := now.Holder(h.Grant) // in a slice of this call alone
-		if own == nil || own.Token != h.Token || own.Broken || own.Beat >= h.Beat || now.Mode != m {
-			return now, false
-		}
-		own.Beat, own.Touched, own.Data = h.Beat, h.Touched, h.Data
-		return now, true
-	})
-}
-
-// write replaces a record by what change makes of it: old, or the present one if old is nil. If another write came between, it begins
-// again. It is refused if change refuses a record that was read linearizably. It sends no write after one that may have been carried out.
-func (s *store) write(
-	ctx context.Context, key string, old *recordlock.Record, change func(recordlock.Record) (recordlock.Record, bool),
-) (now recordlock.Record, done bool, err error) {
-	var rec recordlock.Record
-	if old != nil {
-		rec = *old
-	} else if rec, err = s.Read(ctx, key, false); err != nil {
-		return now, false, err
-	}
-	for try := range maxTries {
-		if next, allowed := change(rec); allowed {
-			if now, done, err = s.put(ctx, key, rec.Version, next); done || err != nil {
-				return now, done, err
-			}
-		} else if try > 0 {
-			break
-		}
-		if rec, err = s.Read(ctx, key, true); err != nil {
-			return now, false, err
-		}
-	}
-	return rec, false, nil
-}
-
-// put writes a record in place of a version; nil: the key has no document.
-func (s *store) put(ctx context.Context, key string, version any, next recordlock.Record) (now recordlock.Record, done bool, err error) {
-	raw, rev, err := encode(key, &next, s.now().Add(s.keep))
+// Put implements recordlock.RevisionStore.
+func (s *store) Put(ctx context.Context, key string, version any, next recordlock.Record) (now recordlock.Record, done bool, err error) {
+	raw, rev, err := encode(key, &next, s.Now().Add(s.keep))
 	if err != nil {
 		return now, false, err
 	}
@@ -179,10 +116,10 @@ func (s *store) put(ctx context.Context, key string, version any, next recordloc
 	return next, result.MatchedCount == 1, nil
 }
 
-// now is the time by the wall clock of the server or of this machine, whichever is later.
-func (s *store) now() time.Time { return s.host.Now().Wall.Add(s.ahead) }
+// Now implements recordlock.RevisionStore: the time by the wall clock of the server or of this machine, whichever is later.
+func (s *store) Now() time.Time { return s.host.Now().Wall.Add(s.ahead) }
 
-// List implements recordlock.Store. Corrupt documents become the error at the end.
+// List implements recordlock.RevisionStore. Corrupt documents become the error at the end.
 func (s *store) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Keyed, error] {
 	return func(yield func(recordlock.Keyed, error) bool) {
 		if err := checkKey("prefix", prefix); err != nil {

@@ -4,4 +4,4 @@ package mongostore
 import "github.com/holdfast-go/holdfast/internal/recordlock"
 
 // Of returns the store of a *mongolock.Client. Package mongolock sets it.
-var Of func(client any) recordlock.Store
+var Of func(client any) recordlock.RevisionStore

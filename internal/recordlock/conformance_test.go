@@ -118,6 +118,9 @@ func (h *harness) openWith(
 	}, onEvent, func(host driver.Host) (driver.Driver, error) {
 		host.SetConnected(true)
 		var store recordlock.Store = c.conn
+		if h.store.Revisions {
+			store = recordlock.ByRevision(c.conn)
+		}
 		if wrap != nil {
 			store = wrap(store)
 		}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/recordlock"
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
@@ -54,44 +52,23 @@ func TestGivenUp_BeforeItsGrantIsConfirmed_FreesTheKey(t *testing.T) {
 	}
 }
 
-// A replica is a store whose primary may be deposed: it then shows an old record to reads that are not fresh, and confirms nothing.
-type replica struct {
-	recordlock.Store
-	conn *memstore.Conn
-	old  atomic.Pointer[recordlock.Record] // nil: the primary is not deposed
-}
-
-func (r *replica) Read(ctx context.Context, key string, fresh bool) (recordlock.Record, error) {
-	if old := r.old.Load(); old != nil && !fresh {
-		return *old, nil
-	}
-	return r.Store.Read(ctx, key, fresh)
-}
-
-func (r *replica) depose(old recordlock.Record) {
-	r.conn.SetFault(func(memstore.Op) memstore.Fault { return memstore.Fault{Lose: true} })
-	r.old.Store(&old)
-}
-
-func (h *harness) onReplica(t *testing.T) (*client, *replica) {
-	r := &replica{}
-	c := h.openOn(t, &drivertest.Clock{}, func(s recordlock.Store) recordlock.Store { r.Store = s; return r })
-	r.conn = c.conn
-	return c, r
+// depose leaves a client with a deposed primary, which shows the records of this moment to reads that are not fresh, and confirms nothing.
+func depose(c *client) {
+	began := time.Now()
+	c.conn.SetBehind(func() time.Duration { return time.Since(began) })
+	c.conn.SetFault(func(op memstore.Op) memstore.Fault { return memstore.Fault{Lose: op.Name != "Read" || op.Fresh} })
 }
 
 // A holder that is left with a deposed primary knows the loss before another client has the key. A waiter that is left with one takes
 // nothing, and has the key when it reaches the present primary.
 func TestDeposedPrimary_ConfirmsNothing(t *testing.T) {
 	bubble(t, revisions, func(t *testing.T, h *harness) {
-		other := h.client(t)
-		holder, first := h.onReplica(t)
-		waiter, second := h.onReplica(t)
+		other, holder, waiter := h.client(t), h.client(t), h.client(t)
 		lock, err := holder.Acquire(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.depose(h.store.Record("k"))
+		depose(holder)
 		next, err := other.Acquire(t.Context(), "k")
 		if err != nil || !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) || next.Token() <= lock.Token() {
 			t.Fatalf("%v; %v; tokens %d, %d", err, lock.Err(), lock.Token(), next.Token())
@@ -102,7 +79,7 @@ func TestDeposedPrimary_ConfirmsNothing(t *testing.T) {
 			granted <- lock
 		}()
 		time.Sleep(2 * poll)
-		second.depose(h.store.Record("k"))
+		depose(waiter)
 		if err := next.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -118,7 +95,7 @@ func TestDeposedPrimary_ConfirmsNothing(t *testing.T) {
 		if err := again.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		second.old.Store(nil)
+		waiter.conn.SetBehind(nil)
 		waiter.conn.SetFault(nil)
 		if lock := <-granted; lock == nil || lock.Release(t.Context()) != nil {
 			t.Error("the waiter did not get the key")

@@ -45,6 +45,9 @@ type Target struct {
 // Process is the process of a server that Open has started; nil otherwise.
 func (t *Target) Process() *child.Process { return t.process }
 
+// LogTail is the end of the log of a server that Open has started.
+func (t *Target) LogTail() string { return t.tail() }
+
 // Close stops the server if Open has started it. It may be called more than once.
 func (t *Target) Close() { t.close() }
 

@@ -57,6 +57,9 @@ func (s *Store) recordLocked(key string, ago time.Duration) recordlock.Record {
 			return all[i].rec
 		}
 	}
+	if len(all) == states { // earlier ones are forgotten
+		return all[0].rec
+	}
 	return recordlock.Record{}
 }
 
@@ -160,6 +163,16 @@ func (s *Store) swap(key string, old, next recordlock.Record) (now recordlock.Re
 	next.Holders = slices.SortedFunc(slices.Values(next.Holders), func(a, b recordlock.Holder) int {
 		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Grant, b.Grant))
 	})
+	return s.putLocked(key, next), true
+}
+
+// replace is the meaning of Put.
+func (s *Store) replace(key string, version any, next recordlock.Record) (now recordlock.Record, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now = s.recordLocked(key, 0); now.Version != version {
+		return now, false
+	}
 	return s.putLocked(key, next), true
 }
 
