@@ -46,7 +46,9 @@ func newStore(host driver.Host, collection *mongo.Collection, o Options) *store 
 	return s
 }
 
-func init() { mongostore.Of = func(client any) recordlock.RevisionStore { return client.(*Client).store } }
+func init() {
+	mongostore.Of = func(client any) recordlock.RevisionStore { return client.(*Client).store }
+}
 
 const (
 	maxKey   = 2048    // bytes
