@@ -274,9 +274,9 @@ func TestStore_ReplacesRevision(t *testing.T) {
 	}
 }
 
-// A read that shows a holder may be stale: only a linearizable one refuses a Take.
-func TestStore_StaleRead_TakesAnyway(t *testing.T) {
-	held := bson.D{
+// A read may be stale: only a linearizable one refuses a Take, and one that shows no document takes no key that has one.
+func TestStore_StaleRead(t *testing.T) {
+	held := found(bson.D{
 		{Key: "_id", Value: "k"},
 		{Key: "rev", Value: bson.NewObjectID()},
 		{Key: "token", Value: 7},
@@ -286,15 +286,31 @@ func TestStore_StaleRead_TakesAnyway(t *testing.T) {
 			{Key: "token", Value: 7},
 			{Key: "lease", Value: int64(time.Second)},
 		}}},
-	}
-	s := serve(t, func(command string, request bson.Raw) bson.D {
-		if command == "find" && request.Lookup("readConcern", "level").StringValue() == "majority" {
-			return found(held)
-		}
-		return nil
 	})
-	if _, done, err := open(t, s, &mongolock.Options{}).Take(t.Context(), "k", someHolder, driver.Mode{}); !done || err != nil {
-		t.Error(done, err)
+	duplicate := bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: bson.A{bson.D{
+		{Key: "index", Value: 0}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000 duplicate key error index: _id_"},
+	}}}}
+	for name, test := range map[string]struct{ stale, insert, fresh bson.D }{
+		"shows a holder":    {stale: held},
+		"shows no document": {insert: duplicate, fresh: held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(command string, request bson.Raw) bson.D {
+				switch {
+				case command == "insert":
+					return test.insert
+				case command != "find" || request.Lookup("filter", "_id").StringValue() == "":
+					return nil
+				case request.Lookup("readConcern", "level").StringValue() == "majority":
+					return test.stale
+				}
+				return test.fresh
+			})
+			now, done, err := open(t, s, &mongolock.Options{}).Take(t.Context(), "k", someHolder, driver.Mode{})
+			if done != (test.fresh == nil) || err != nil || len(now.Holders) != 1 {
+				t.Error(now, done, err)
+			}
+		})
 	}
 }
 
