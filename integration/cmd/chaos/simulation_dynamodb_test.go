@@ -38,13 +38,13 @@ type recordStage struct {
 }
 
 func startSimulatedDynamo(_ context.Context, c casting) (simulatedStage, error) {
-	return startRecords(c), nil
+	return startRecords(c, simulatedLatency(c.Seed)), nil
 }
 
 // startSimulatedTTL starts a store that deletes records which have not changed for some time, held or not. For every second seed it
 // also forgets free records soon.
 func startSimulatedTTL(ctx context.Context, c casting) (simulatedStage, error) {
-	s := startRecords(c)
+	s := startRecords(c, simulatedLatency(c.Seed))
 	s.expires = true
 	free := ttlPatience
 	if c.Seed%2 == 0 {
@@ -61,15 +61,15 @@ func startSimulatedTTL(ctx context.Context, c casting) (simulatedStage, error) {
 
 // startSimulatedClosed is startSimulatedDynamo for clients whose locks do not expire.
 func startSimulatedClosed(_ context.Context, c casting) (simulatedStage, error) {
-	s := startRecords(c)
+	s := startRecords(c, simulatedLatency(c.Seed))
 	s.mode = dynamolock.FailClosedFenced
 	return s, nil
 }
 
-func startRecords(c casting) *recordStage {
+func startRecords(c casting, latency time.Duration) *recordStage {
 	s := &recordStage{
 		engine: "dynamodb",
-		store:  &memstore.Store{Latency: simulatedLatency(c.Seed), Lag: 100 * time.Millisecond},
+		store:  &memstore.Store{Latency: latency, Lag: 100 * time.Millisecond},
 		lines:  map[string]*recordLine{}, stop: func() {},
 	}
 	s.lines[operatorLine] = newRecordLine("operator", s.store)

@@ -10,9 +10,10 @@ import (
 )
 
 // startSimulatedMongo starts a store that compares revisions, as MongoDB does for mongolock. Its majority has one state, which no
-// failover loses: a primary that is deposed confirms nothing.
+// failover loses: a primary that is deposed confirms nothing. A write of the lock engine is several requests, which its time limit must
+// have room for.
 func startSimulatedMongo(_ context.Context, c casting) (simulatedStage, error) {
-	s := startRecords(c)
+	s := startRecords(c, simulatedLatency(c.Seed%4))
 	s.engine, s.store.Revisions = "mongodb", true
 	return s, nil
 }
