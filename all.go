@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // AcquireAll takes the locks of all keys, or none, and waits as long as ctx and [WithWait] allow for all together. No key may

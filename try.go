@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // retry returns the function that an engine calls with each transient failure of a request.

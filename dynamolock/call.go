@@ -18,7 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/recordlock"
 )
 

@@ -201,7 +201,7 @@ func dataSurvivesACut(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
-// setDataLoses has each message of a SetData that gives up lost or late, and sets other data meanwhile.
+// setDataLoses loses or delays each message of a SetData that gives up, and sets other data meanwhile.
 func setDataLoses(e *env, fate Fate) {
 	a, b := e.client(), e.client()
 	e.losing(a, fate, func(what string, lose func()) {

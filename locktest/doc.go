@@ -44,10 +44,9 @@
 //
 // # What an engine brings
 //
-// An [Engine] says how clients are made and how long its steps may take. A [Harness] makes the clients of one case. The suite can cut off, heal,
-// expire and pause a [Client], set its clock, and lose or delay single messages ([Fate]). Most
-// cases are about loss, so Cut and Heal are required. A harness leaves nil what it cannot do
-// (Stall, Lose, Pause, Jump); the cases that need it are skipped, and say so.
+// An [Engine] says how clients are made and how long its steps may take. A [Harness] makes the clients of one case. The suite can cut
+// off, heal, expire and pause a [Client], set its clock, and lose or delay single messages ([Fate]). Most cases are about loss, so Cut
+// and Heal are required. A harness leaves nil what it cannot do (Stall, Lose, Pause, Jump); the cases that need it are skipped, and say so.
 //
 // The suite asks clients for the [driver.Features] of the engine, and asserts what they say. Without Ordered, every waiter is served in
 // the end. With Tokenless, every token is 0. With NeverExpires, no client gets the key of a client that is cut off or stopped within one

@@ -78,7 +78,7 @@ func (e *env) clientWith(o ClientOptions) *Client {
 	return e.stalling(c)
 }
 
-// stalling has a client stalled where it is cut off otherwise, if the case says so.
+// stalling makes Cut stall the client, if the case says so.
 func (e *env) stalling(c *Client) *Client {
 	if e.stalls {
 		e.needs(c.Stall != nil, "deliver what a client sends while it is cut off")

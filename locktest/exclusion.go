@@ -82,7 +82,8 @@ func inspectSaysSinceWhen(e *env) {
 	earlier := before.Since
 	if len(before.Queue) > 0 {
 		earlier = before.Queue[0].Since
-		e.brokenIf(!after.QueuedAt.IsZero() && !after.QueuedAt.Equal(earlier), rule, "it waited from %v on, but was queued at %v", earlier, after.QueuedAt)
+		e.brokenIf(!after.QueuedAt.IsZero() && !after.QueuedAt.Equal(earlier), rule,
+			"it waited from %v on, but was queued at %v", earlier, after.QueuedAt)
 	}
 	const rounding = 2 * time.Millisecond
 	switch {

@@ -21,7 +21,7 @@ type fault struct {
 	name   string
 	breaks []string
 	in     string // the case that must find it; "" if any of the guarantee may
-	late   bool   // what the client writes can be late: see lateData
+	late   bool   // writes of data can be late: see lateData
 	engine func(driver.Host, driver.Driver) driver.Driver
 	client func(*Client)
 }
@@ -133,7 +133,7 @@ type idle struct{ driver.Hold }
 func (idle) Release(context.Context) error         { return nil }
 func (idle) SetData(context.Context, []byte) error { return nil }
 
-// A mailbag decides what becomes of the data that a client writes.
+// A mailbag gives each SetData of a client its fate.
 type mailbag struct {
 	mu   sync.Mutex
 	next func() Fate

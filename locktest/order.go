@@ -153,7 +153,7 @@ func aLostWaiterBlocksNobody(e *env) {
 	}
 }
 
-// deadHead has the first waiter die: with another behind it, and alone.
+// deadHead lets the first waiter die, once with a live waiter behind it and once alone.
 func deadHead(e *env) {
 	e.needs(!e.NeverExpires, "end a lease")
 	const rule = "a waiter that died leaves the queue within a lease"
@@ -221,8 +221,8 @@ const (
 	ruleKeepsOut = "a writer that waits keeps new readers and permits out"
 )
 
-// oneWokenPerPermit counts, by the places that OnEvent receives, the waiters that look at the queue when a permit comes back, and those
-// that look when nothing happens, since their engine polls too.
+// oneWokenPerPermit counts, by the places that OnEvent receives, the waiters that look at the queue when a permit comes back. An engine
+// may poll as well, so the case also counts the looks while nothing happens.
 func oneWokenPerPermit(e *env) {
 	e.needs(e.Ordered, "tell places")
 	const waiters, rounds = 16, 8

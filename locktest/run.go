@@ -15,8 +15,8 @@ import (
 // cases is the suite, in the order of the guarantees.
 var cases = slices.Concat(
 	exclusionCases, leaseCases, endCases, giveUpCases, orphanCases, orderCases, ttlCases, eventCases, onEventCases, releaseCases, closeCases,
-	inputCases, reclaimCases, observeCases, loseCases, stallCases, electionCases, dataCases, dataFates, askCases, allCases, shareCases, permitCases,
-	mixedCases, turnCases,
+	inputCases, reclaimCases, observeCases, loseCases, stallCases, electionCases, dataCases, dataFates, askCases, allCases, shareCases,
+	permitCases, mixedCases, turnCases,
 )
 
 // Run tests an engine: each guarantee of the contract has at least one subtest, whose

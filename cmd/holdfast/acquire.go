@@ -30,7 +30,7 @@ type acquireFlags struct {
 func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
-	f.BoolVarP(&q.try, "try", "n", false, "give up at once if another client holds the lock; if that seems to be dead, find out first whether it is")
+	f.BoolVarP(&q.try, "try", "n", false, "give up at once if another client holds the lock; if the holder seems to be dead, find out first whether it is")
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
 	f.BoolVar(&q.shared, "shared", false, "share the lock with other clients that give --shared, such as readers")
 	f.IntVar(&q.limit, "limit", 0, "let this many clients hold it at a time: a semaphore, for which all must give the same number")

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A Repeated function is called again and again, one call at a time, such as the heartbeat of a lock. Between two calls it is a timer on
+// A Repeated function, such as the heartbeat of a lock, runs again and again, one call at a time. Between two calls it is only a timer on
 // the client's clock.
 type Repeated struct {
 	clock driver.Clock
@@ -18,12 +18,12 @@ type Repeated struct {
 
 	mu    strict.Mutex[strict.Tasks]
 	timer driver.Timer  // of the next call; nil if none is due
-	idle  chan struct{} // closed when the call under way has returned; nil if there is none
-	again bool          // the next call follows the one under way at once
+	idle  chan struct{} // closed when the call in flight has returned; nil if there is none
+	again bool          // the next call follows the call in flight at once
 }
 
-// Repeat has f called when first has passed, and then each time that the pause has passed that f returned; after a negative pause only
-// [Repeated.Now] has it called again. The ctx of f ends with ctx, and with [Repeated.Stop].
+// Repeat calls f when first has passed, and again when the pause that f returned has passed. After a negative pause, only [Repeated.Now]
+// leads to another call. The ctx of f ends with ctx, and with [Repeated.Stop].
 func Repeat(ctx context.Context, clock driver.Clock, first time.Duration, f func(ctx context.Context) (pause time.Duration)) *Repeated {
 	r := &Repeated{clock: clock, f: f}
 	r.ctx, r.end = context.WithCancel(ctx)
@@ -39,7 +39,7 @@ func (r *Repeated) armLocked(d time.Duration) {
 	}
 }
 
-// call is called by the timer.
+// call runs when the timer fires.
 func (r *Repeated) call() {
 	r.mu.Lock()
 	if r.ctx.Err() != nil {
@@ -59,7 +59,7 @@ func (r *Repeated) call() {
 	close(idle)
 }
 
-// Now has the next call come at once, or as soon as the one under way has returned.
+// Now starts the next call at once, or as soon as the call in flight has returned.
 func (r *Repeated) Now() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *Repeated) Now() {
 	}
 }
 
-// Stop ends the ctx of a call under way and waits until that has returned. No call begins any more. f must not call Stop.
+// Stop ends the ctx of the call in flight, and waits until the call has returned. No later call begins. f must not call Stop.
 func (r *Repeated) Stop() {
 	r.end()
 	r.mu.Lock()

@@ -11,18 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver/task"
 )
 
-// TestRepeat has a function called that takes two seconds, with pauses of ten.
+// TestRepeat repeats a function that takes two seconds, with pauses of ten.
 func TestRepeat(t *testing.T) {
-	const call, pause = 2 * time.Second, 10 * time.Second
+	const s = time.Second
+	const call, pause = 2 * s, 10 * s
 	for name, c := range map[string]struct {
 		pause time.Duration
 		now   []time.Duration // when Now is called
 		want  []time.Duration // when calls begin
 	}{
-		"regular":        {pause, nil, []time.Duration{time.Second, 13 * time.Second, 25 * time.Second}},
-		"out of turn":    {pause, []time.Duration{5 * time.Second}, []time.Duration{time.Second, 5 * time.Second, 17 * time.Second, 29 * time.Second}},
-		"during a call":  {pause, []time.Duration{2 * time.Second, 2 * time.Second}, []time.Duration{time.Second, 3 * time.Second, 15 * time.Second, 27 * time.Second}},
-		"on demand only": {-1, []time.Duration{9 * time.Second}, []time.Duration{time.Second, 9 * time.Second}},
+		"regular":        {pause, nil, []time.Duration{s, 13 * s, 25 * s}},
+		"out of turn":    {pause, []time.Duration{5 * s}, []time.Duration{s, 5 * s, 17 * s, 29 * s}},
+		"during a call":  {pause, []time.Duration{2 * s, 2 * s}, []time.Duration{s, 3 * s, 15 * s, 27 * s}},
+		"on demand only": {-1, []time.Duration{9 * s}, []time.Duration{s, 9 * s}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

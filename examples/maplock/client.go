@@ -4,12 +4,12 @@ package maplock
 
 import (
 	"context"
-	"crypto/rand"
+	crypto "crypto/rand"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/driver/task"
 )
 
@@ -38,14 +38,14 @@ type engine struct {
 
 // New returns a client.
 func New(store *Store, o Options) (*Client, error) {
-	e := &engine{conn: &conn{store: store}, lease: o.Lease, id: rand.Text() + "-"}
+	e := &engine{conn: &conn{store: store}, lease: o.Lease, id: crypto.Text() + "-"}
 	client, err := holdfast.New(driver.Config{
 		Owner: o.Owner, Clock: o.Clock, Lease: func() time.Duration { return o.Lease },
 	}, o.OnEvent, func(host driver.Host) (driver.Driver, error) {
 		e.host = host
 		host.SetConnected(true)
 		e.ping = task.Repeat(context.Background(), host, e.poll(), func(ctx context.Context) time.Duration {
-			err := e.send(ctx, func(map[string]*record, time.Time) {})
+			err := e.send(ctx, func(table, time.Time) {})
 			if ctx.Err() == nil {
 				host.SetConnected(err == nil)
 			}
@@ -56,7 +56,8 @@ func New(store *Store, o Options) (*Client, error) {
 	return &Client{client, e.conn}, err
 }
 
-func (e *engine) poll() time.Duration { return backoff.Jittered(e.lease / 20) }
+// poll returns the pause between two polls, with jitter: clients that start together must not poll in step.
+func (e *engine) poll() time.Duration { return e.lease/20 - rand.N(e.lease/40) }
 
 // send sends one request, with a time limit.
 func (e *engine) send(ctx context.Context, f request) error {
@@ -67,6 +68,5 @@ func (e *engine) send(ctx context.Context, f request) error {
 
 // retry sends a request until it is answered, or ctx ends.
 func (e *engine) retry(ctx context.Context, f request) error {
-	pauses := backoff.Policy{Initial: e.lease / 100, Max: e.lease / 8}
-	return pauses.Retry(ctx, e.host, func() error { return e.send(ctx, f) })
+	return task.Retry(ctx, e.host, e.lease/100, e.lease/8, func() error { return e.send(ctx, f) })
 }

@@ -7,17 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
 	"github.com/holdfast-go/holdfast/driver/task"
 )
 
-// CheckKey implements driver.Driver.
 func (e *engine) CheckKey(_ string, mode driver.Mode) error {
 	if mode.Shared {
 		return driver.Invalid(mode.Option(), "the engine shares no keys")
@@ -25,94 +20,69 @@ func (e *engine) CheckKey(_ string, mode driver.Mode) error {
 	return nil
 }
 
-// Acquire implements driver.Driver.
 func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	err := driver.Held(driver.Info{Key: req.Key})
-	wait := req.Yield
-	for {
-		if wait && !backoff.Sleep(ctx, e.host, e.poll(), nil) {
+	for wait := req.Yield; ; wait = true {
+		if wait && !task.Sleep(ctx, e.host, e.poll()) {
 			return driver.Grant{}, err
 		}
+		var mine driver.Holder
+		var other driver.Info
 		sent := e.host.Now()
-		var held driver.Info
-		var granted driver.Holder
-		lost := e.send(ctx, func(records map[string]*record, now time.Time) {
-			r := records[req.Key]
-			if r == nil {
-				r = &record{}
-				records[req.Key] = r
-			}
-			held = r.take(req, e.id, e.lease, e.lease/20, now)
-			granted = r.Holder
-		})
+		lost := e.send(ctx, func(t table, now time.Time) { mine, other = t.take(req, e.id, e.lease, e.lease/20, now) })
 		switch {
-		case lost != nil && ctx.Err() != nil:
-			return driver.Grant{}, lost
 		case lost != nil:
 			if err := req.Retry(ctx, lost, nil); err != nil {
 				return driver.Grant{}, err
 			}
-			continue
-		case !held.Held:
-			h := &hold{engine: e, req: req, grant: granted.Grant, lease: driver.NewLease(e.host, e.lease, driver.ErrLeaseExpired)}
+		case !other.Held:
+			h := &hold{engine: e, req: req, grant: mine.Grant, lease: driver.NewLease(e.host, e.lease, driver.ErrLeaseExpired)}
 			h.lease.Renew(sent)
 			h.beats = task.Repeat(context.Background(), e.host, e.lease/10, h.beat)
-			return driver.Grant{Token: granted.Token, Lease: h.lease, Hold: h}, nil
+			return driver.Grant{Token: mine.Token, Lease: h.lease, Hold: h}, nil
+		default:
+			if err = driver.Held(other); !req.Wait {
+				return driver.Grant{}, err
+			}
 		}
-		if err = driver.Held(held); !req.Wait {
-			return driver.Grant{}, err
-		}
-		wait = true
 	}
 }
 
-// Inspect implements driver.Driver.
 func (e *engine) Inspect(ctx context.Context, key string) (info driver.Info, err error) {
-	err = e.retry(ctx, func(records map[string]*record, now time.Time) { info = records[key].info(key, now) })
+	err = e.retry(ctx, func(t table, now time.Time) { info = t[key].info(key, now) })
 	return info, err
 }
 
-// List implements driver.Driver.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
 		var found []driver.Info
-		err := e.retry(ctx, func(records map[string]*record, now time.Time) {
-			for _, key := range slices.Sorted(maps.Keys(records)) {
-				if info := records[key].info(key, now); info.Held && strings.HasPrefix(key, prefix) {
-					found = append(found, info)
-				}
-			}
-		})
+		if err := e.retry(ctx, func(t table, now time.Time) { found = t.held(prefix, now) }); err != nil {
+			yield(driver.Info{}, err)
+		}
 		for _, info := range found {
 			if !yield(info, nil) {
 				return
 			}
 		}
-		if err != nil {
-			yield(driver.Info{}, err)
-		}
 	}
 }
 
-// Observe implements driver.Driver.
 func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
 	for {
 		info, err := e.Inspect(ctx, key)
 		if err == nil {
 			tell(info)
 		}
-		if !backoff.Sleep(ctx, e.host, e.poll(), nil) {
+		if !task.Sleep(ctx, e.host, e.poll()) {
 			return driver.ContextError(ctx)
 		}
 	}
 }
 
-// Break implements driver.Driver.
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	return e.change(ctx, e.retry, info.Key, info.Grant, func(r *record, now time.Time) { r.until = now })
 }
 
-// Ask implements driver.Driver.
 func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 	return e.change(ctx, e.retry, info.Key, info.Grant, func(r *record, _ time.Time) { r.asked = true })
 }
@@ -121,8 +91,8 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 func (e *engine) change(
 	ctx context.Context, by func(context.Context, request) error, key, grant string, f func(r *record, now time.Time),
 ) (gone error) {
-	err := by(ctx, func(records map[string]*record, now time.Time) {
-		r, cause := records[key], driver.ErrBroken // also if the lease was over: the holder knew first
+	err := by(ctx, func(t table, now time.Time) {
+		r, cause := t[key], driver.ErrBroken // also if the lease was over: the holder knew first
 		switch {
 		case r.info(key, now).Grant == grant:
 			f(r, now)
@@ -135,13 +105,12 @@ func (e *engine) change(
 	return cmp.Or(err, gone)
 }
 
-// Close implements driver.Driver.
 func (e *engine) Close(context.Context) error {
 	e.ping.Stop()
 	return nil
 }
 
-// hold implements driver.Hold.
+// hold implements driver.Hold for one grant.
 type hold struct {
 	*engine
 	req   *driver.Request
@@ -178,17 +147,12 @@ func (h *hold) change(ctx context.Context, f func(r *record, now time.Time)) err
 	return h.engine.change(ctx, h.retry, h.req.Key, h.grant, f)
 }
 
-// Verify implements driver.Hold.
-func (h *hold) Verify(ctx context.Context) error {
-	return h.change(ctx, func(*record, time.Time) {})
-}
+func (h *hold) Verify(ctx context.Context) error { return h.change(ctx, func(*record, time.Time) {}) }
 
-// SetData implements driver.Hold.
 func (h *hold) SetData(ctx context.Context, data []byte) error {
 	return h.change(ctx, func(r *record, _ time.Time) { r.Data = bytes.Clone(data) })
 }
 
-// Release implements driver.Hold.
 func (h *hold) Release(ctx context.Context) error {
 	h.beats.Stop()
 	return h.change(ctx, func(r *record, now time.Time) { r.until = now })

@@ -44,8 +44,8 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 
 func (h *harness) Residue(_ testing.TB, key string) (left []string) {
 	c := &conn{store: h.store}
-	_ = c.do(context.Background(), func(records map[string]*record, now time.Time) {
-		if info := records[key].info(key, now); info.Held {
+	_ = c.do(context.Background(), func(t table, now time.Time) {
+		if info := t[key].info(key, now); info.Held {
 			left = append(left, info.Owner)
 		}
 	})

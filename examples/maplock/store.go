@@ -13,12 +13,15 @@ import (
 
 // A Store stands for a database: a map whose records clients change one request at a time. Leases end on its clock.
 type Store struct {
-	mu      sync.Mutex
-	records map[string]*record
+	mu    sync.Mutex
+	table table
 }
 
 // NewStore returns an empty store.
-func NewStore() *Store { return &Store{records: make(map[string]*record)} }
+func NewStore() *Store { return &Store{table: make(table)} }
+
+// A table has the records of all keys that were ever held.
+type table map[string]*record
 
 // A record has the latest grant of a key, also when that is over: the next token is greater.
 type record struct {
@@ -39,8 +42,13 @@ func (r *record) info(key string, now time.Time) driver.Info {
 	return info
 }
 
-// take gives the key to a client unless a grant is in the way, which it returns.
-func (r *record) take(req *driver.Request, client string, lease, poll time.Duration, now time.Time) driver.Info {
+// take gives a key to a client, unless another grant is in the way: it returns one of the two.
+func (t table) take(req *driver.Request, client string, lease, poll time.Duration, now time.Time) (driver.Holder, driver.Info) {
+	r := t[req.Key]
+	if r == nil {
+		r = &record{}
+		t[req.Key] = r
+	}
 	held, own := r.info(req.Key, now), strings.HasPrefix(r.Grant, client)
 	switch {
 	case held.Held && req.Reclaim && r.Owner == req.Owner && !own:
@@ -49,16 +57,24 @@ func (r *record) take(req *driver.Request, client string, lease, poll time.Durat
 		if req.Wait && !own {
 			r.wanted = now.Add(2 * poll)
 		}
-		return held
+		return driver.Holder{}, held
 	case req.Wait && own && now.Before(r.wanted):
-		return driver.Info{Key: req.Key, Held: true}
+		return driver.Holder{}, driver.Info{Key: req.Key, Held: true}
 	}
-	r.Token++
-	r.Holder = driver.Holder{
-		Owner: req.Owner, Token: r.Token, Since: now, Data: bytes.Clone(req.Data), Lease: lease, Grant: fmt.Sprint(client, r.Token),
-	}
+	r.Holder = driver.Holder{Owner: req.Owner, Token: r.Token + 1, Since: now, Data: bytes.Clone(req.Data), Lease: lease}
+	r.Grant = fmt.Sprint(client, r.Token)
 	r.until, r.asked = now.Add(lease), false
-	return driver.Info{}
+	return r.Holder, driver.Info{}
+}
+
+// held describes the grants of the keys that begin with prefix.
+func (t table) held(prefix string, now time.Time) (found []driver.Info) {
+	for key, r := range t {
+		if info := r.info(key, now); info.Held && strings.HasPrefix(key, prefix) {
+			found = append(found, info)
+		}
+	}
+	return found
 }
 
 // A conn is a client's connection to the store.
@@ -70,7 +86,7 @@ type conn struct {
 }
 
 // A request reads or changes records in one step.
-type request func(records map[string]*record, now time.Time)
+type request func(t table, now time.Time)
 
 // do sends a request. While the connection is cut, it waits for ctx or heal.
 func (c *conn) do(ctx context.Context, f request) error {
@@ -81,7 +97,7 @@ func (c *conn) do(ctx context.Context, f request) error {
 		if healed == nil && ctx.Err() == nil {
 			c.store.mu.Lock()
 			defer c.store.mu.Unlock()
-			f(c.store.records, time.Now())
+			f(c.store.table, time.Now())
 			return nil
 		}
 		select {

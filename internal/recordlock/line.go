@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // A line is what a client knows of a key, and its calls that wait for the key in the order of their arrival. The first that does not

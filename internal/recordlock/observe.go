@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/backoff"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // Observe implements driver.Driver. It reads the record once per Poll. The reads are fresh: another may show a grant that is over after

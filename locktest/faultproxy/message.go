@@ -60,8 +60,8 @@ func (p *Proxy) judge(m Message) Verdict {
 	return v
 }
 
-// Lose asks next what becomes of each message to the server from now on that Options.Asks selects: it is what [locktest.Client] needs.
-// [Proxy.Heal], or another call, ends it. A nil next lets all messages arrive.
+// Lose calls next for the fate of each message to the server that Options.Asks selects. It serves as Lose of a [locktest.Client].
+// [Proxy.Heal], or another call of Lose, ends it. A nil next lets all messages arrive.
 func (p *Proxy) Lose(next func() locktest.Fate) { p.mail.lose(next) }
 
 // mail gives messages their fates.

@@ -105,15 +105,14 @@ func checkNames() {
 			}
 		}
 	}
-	file := regexp.MustCompile(`(?:^|[\s(\x60])([a-z]+)/[a-z_]+\.go\b`) // in a directory of the repository
+	file := regexp.MustCompile(`(?:^|[\s(\x60])(([a-z]+)/[a-z_]+\.go)\b`) // in a directory of the repository
 	found := 0
 	for _, page := range files(".md", ".pml") {
-		for _, found := range file.FindAllStringSubmatch(read(page), -1) {
-			name := strings.TrimLeft(found[0], " \t\n(`")
-			if _, err := os.Stat(found[1]); err != nil {
+		for _, match := range file.FindAllStringSubmatch(read(page), -1) {
+			if _, err := os.Stat(match[2]); err != nil {
 				continue
 			}
-			if _, err := os.Stat(name); err != nil {
+			if _, err := os.Stat(match[1]); err != nil {
 				fault("%s: %v", page, err)
 			}
 		}

@@ -25,7 +25,7 @@ type kind struct {
 	add  func(*flag.FlagSet) (open func() (*Engine, error))
 }
 
-// Flags are those that choose the engine.
+// Flags choose the engine.
 type Flags struct {
 	set     *flag.FlagSet
 	engine  string
