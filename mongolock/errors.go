@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -46,14 +45,13 @@ var (
 	}
 )
 
-// unsentTexts are in the errors of the driver for requests that it did not send. The driver has no public types for them.
-var unsentTexts = []string{
-	"server selection error", "error occurred during connection handshake", "checking out a connection", "would be exceeded",
-}
+// The driver has no public types for these errors. It repeats writes itself: only the first error says that no attempt was sent.
+const unselected, handshake = "server selection error", "error occurred during connection handshake"
 
 // classify says what an error of the driver means. Without a sentinel it is permanent; the class is that of ErrDisconnected.
 func classify(err error) (class recordlock.Class, sentinel error) {
 	var write mongo.WriteException
+	var command mongo.CommandError // without a code, the driver's own
 	var server mongo.ServerError
 	answered, text := errors.As(err, &server), err.Error()
 	has := func(codes []int) bool { return answered && slices.ContainsFunc(codes, server.HasErrorCode) }
@@ -62,11 +60,11 @@ func classify(err error) (class recordlock.Class, sentinel error) {
 		return 0, driver.ErrDenied
 	case has(unfitCodes), strings.Contains(text, "wire version"):
 		return 0, ErrServer
-	case slices.ContainsFunc(unsentTexts, func(part string) bool { return strings.Contains(text, part) }):
+	case strings.Contains(text, unselected):
 		return recordlock.NotDone, driver.ErrDisconnected
 	case has(transientCodes), errors.As(err, &write) && write.WriteConcernError != nil, // the primary has it, and perhaps no majority
-		answered && server.HasErrorLabel("RetryableWriteError"), mongo.IsTimeout(err), mongo.IsNetworkError(err),
-		errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
+		answered && server.HasErrorLabel("RetryableWriteError"), errors.As(err, &command) && command.Code == 0, mongo.IsTimeout(err),
+		errors.Is(err, context.Canceled), strings.Contains(text, handshake):
 		return recordlock.Unknown, driver.ErrDisconnected
 	}
 	return 0, nil

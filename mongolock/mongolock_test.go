@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,24 +172,29 @@ func TestStore_FailedWrite_Class(t *testing.T) {
 		class  recordlock.Class
 		match  error
 	}{
-		"not primary":        {failure(10107, "NotWritablePrimary"), recordlock.Unknown, holdfast.ErrDisconnected},
-		"stepped down":       {failure(11602, "InterruptedDueToReplStateChange"), recordlock.Unknown, holdfast.ErrDisconnected},
-		"no majority":        {concern, recordlock.Unknown, holdfast.ErrDisconnected},
-		"denied":             {failure(13, "Unauthorized"), permanent, holdfast.ErrDenied},
-		"another index":      {indexed, permanent, nil},
-		"validation":         {failure(121, "DocumentValidationFailure"), permanent, nil},
-		"no answer in time":  {bson.D{}, recordlock.Unknown, holdfast.ErrDisconnected},
-		"unsatisfiable":      {failure(100, "UnsatisfiableWriteConcern"), permanent, mongolock.ErrServer},
-		"primary overloaded": {failure(462, "IngressRequestRateLimitExceeded"), recordlock.Unknown, holdfast.ErrDisconnected},
+		"not primary":          {failure(10107, "NotWritablePrimary"), recordlock.Unknown, holdfast.ErrDisconnected},
+		"stepped down":         {failure(11602, "InterruptedDueToReplStateChange"), recordlock.Unknown, holdfast.ErrDisconnected},
+		"no majority":          {concern, recordlock.Unknown, holdfast.ErrDisconnected},
+		"denied":               {failure(13, "Unauthorized"), permanent, holdfast.ErrDenied},
+		"another index":        {indexed, permanent, nil},
+		"validation":           {failure(121, "DocumentValidationFailure"), permanent, nil},
+		"no answer in time":    {bson.D{}, recordlock.Unknown, holdfast.ErrDisconnected},
+		"connection that ends": {bson.D{}, recordlock.Unknown, holdfast.ErrDisconnected},
+		"unsatisfiable":        {failure(100, "UnsatisfiableWriteConcern"), permanent, mongolock.ErrServer},
+		"primary overloaded":   {failure(462, "IngressRequestRateLimitExceeded"), recordlock.Unknown, holdfast.ErrDisconnected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			silence := make(chan struct{})
+			var down atomic.Bool
 			s := serve(t, func(command string, _ bson.Raw) bson.D {
-				if command == "insert" && len(test.insert) == 0 {
+				switch {
+				case down.Load(), command == "insert" && name == "connection that ends":
+					down.Store(true)
+					return bson.D{}
+				case command == "insert" && len(test.insert) == 0:
 					<-silence
-				}
-				if command == "insert" {
+				case command == "insert":
 					return test.insert
 				}
 				return nil

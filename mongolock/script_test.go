@@ -17,7 +17,7 @@ import (
 // A script is a server whose answers a test writes.
 type script struct {
 	addr   string
-	answer func(command string, request bson.Raw) bson.D // nil: the answer of a healthy server without documents
+	answer func(command string, request bson.Raw) bson.D // nil: the answer of a healthy server without documents; empty: none, the connection ends
 
 	mu   sync.Mutex
 	sent []sent
@@ -92,8 +92,11 @@ func (s *script) converse(conn net.Conn) {
 			request = bson.Raw(body[4+len("admin.$cmd")+1+8:])
 		}
 		out := s.reply(sent{request, first})
-		if out == nil {
+		switch {
+		case out == nil:
 			continue
+		case len(out) == 0:
+			return
 		}
 		doc, err := bson.Marshal(out)
 		if err != nil {

@@ -130,14 +130,15 @@ func (s *store) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Ke
 		}
 		held := bson.D{{Key: "$exists", Value: true}}
 		filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: prefix}}}, {Key: "holders.0", Value: held}}
-		cursor, err := s.majority.Find(outside(ctx), filter, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+		ctx := outside(ctx)
+		cursor, err := s.majority.Find(ctx, filter, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 		if err != nil {
 			yield(recordlock.Keyed{}, s.failed("find", err))
 			return
 		}
 		defer func() { _ = cursor.Close(ctx) }()
 		var corrupt error
-		for cursor.Next(outside(ctx)) {
+		for cursor.Next(ctx) {
 			key, rec, err := decode(cursor.Current)
 			if !strings.HasPrefix(key, prefix) { // the first key after those with the prefix
 				break

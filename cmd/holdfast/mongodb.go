@@ -65,7 +65,7 @@ func (m *mongoDB) open(a *app) (*mongo.Collection, []string, *mongolock.Options,
 	set := mongoptions.Client().ApplyURI(m.uri)
 	if err := set.Validate(); err != nil {
 		if strings.Contains(m.uri, "@") { // the driver's text may have a part of the password
-			err = errors.New("it cannot be read; in a user name and a password, write / : @ % as %2F %3A %40 %25")
+			err = errors.New("it cannot be read, or has a host that is not found; in a user name and a password, write / : @ % as %2F %3A %40 %25")
 		}
 		return nil, nil, nil, usagef("--mongodb: %w", err)
 	}
