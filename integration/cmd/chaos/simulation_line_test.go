@@ -16,9 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
-const slow = dynamoLease / 8
-
 // fade is the time of a heartbeat or two.
 const fade = dynamoLease / 3
 
