@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// The driver has no public types for these errors. It repeats writes itself: only the first error says that no attempt was sent.
+// The driver has no public types for these errors. It repeats writes itself, so only the first error says that no attempt was sent.
 const unselected, handshake = "server selection error", "error occurred during connection handshake"
 
 // classify says what an error of the driver means. Without a sentinel it is permanent; the class is that of ErrDisconnected.

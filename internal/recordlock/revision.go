@@ -20,8 +20,8 @@ type RevisionStore interface {
 	Now() time.Time
 }
 
-// ByRevision returns a [Store] that reads a record before it puts the next one in its place. It begins with a read that may be stale: the
-// revision decides whether the write is carried out, and only a fresh read refuses one.
+// ByRevision returns a [Store] that reads a record before it puts the next one in its place. The first read may be stale, because the
+// revision decides whether the write is carried out. Only a fresh read refuses a write.
 func ByRevision(s RevisionStore) Store { return revisions{s} }
 
 type revisions struct{ RevisionStore }

@@ -9,9 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// startSimulatedMongo starts a store that compares revisions, as MongoDB does for mongolock. Its majority has one state, which no
-// failover loses: a primary that is deposed confirms nothing. A write of the lock engine is several requests, which its time limit must
-// have room for.
+// startSimulatedMongo starts a store that compares revisions, as MongoDB does for mongolock. The store is the state of the majority, which
+// no failover loses. A write of the lock engine takes several requests within one time limit, so requests are faster here.
 func startSimulatedMongo(_ context.Context, c casting) (simulatedStage, error) {
 	s := startRecords(c, simulatedLatency(c.Seed%4))
 	s.engine, s.store.Revisions = "mongodb", true
