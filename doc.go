@@ -1,5 +1,5 @@
 // Package holdfast provides distributed locks with fencing tokens. The engines make clients: zklock on ZooKeeper, dynamolock on
-// DynamoDB, memlock in one process and for unit tests.
+// DynamoDB, mongolock on MongoDB, memlock in one process and for unit tests.
 //
 //	client, err := zklock.Dial(ctx, []string{"127.0.0.1:2181"}, nil)
 //	if err != nil {
@@ -46,7 +46,7 @@
 // [docs/design/contract.md] defines them as G1 to G21, with a table of failures. The conformance suite, locktest, tests each on
 // every engine. At most one grant of a key is live (G1), or readers together ([WithShared]), or as many permits as the limit of a
 // semaphore ([WithLimit]). Done closes before another client gets the key, unless another client ends a live lease on purpose (G2).
-// Tokens rise (G3). A call that fails leaves nothing behind (G5). ZooKeeper and memlock serve waiters in order; on DynamoDB each
+// Tokens rise (G3). A call that fails leaves nothing behind (G5). ZooKeeper and memlock serve waiters in order; elsewhere each
 // waiter gets a turn (G7). Bad input is refused before anything is sent (G12).
 //
 // Of a zero value, methods that return an error fail with [ErrInvalid], channels and contexts have ended, and other results are

@@ -29,6 +29,7 @@ func engines(zookeeper func() *zkserver.Target) map[string]func(*testing.T) (loc
 		"dynamodb":                  dynamodbEngine(dynamolock.FailOpen),
 		"dynamodb/FailClosed":       dynamodbEngine(dynamolock.FailClosed),
 		"dynamodb/FailClosedFenced": dynamodbEngine(dynamolock.FailClosedFenced),
+		"mongodb":                   mongodbEngine,
 	}
 }
 

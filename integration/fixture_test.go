@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/mongoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/signaltest"
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 	signaltest.Default()
 	os.Exit(verdict.Main(func() int {
 		code := dynamoserver.Main(m)
+		mongoserver.Stop()
 		if shared.server != nil {
 			shared.server.Close()
 		}

@@ -6,13 +6,13 @@
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
-#           compiler, which "go test -race" needs as well; tmux and bash-completion, with which the command line tool is tested: what "make
-#           test" needs
+#           compiler, which "go test -race" needs as well; tmux and bash-completion, with which the command line tool is tested; Maven, with
+#           which integration/versions.sh fetches an emulator of MongoDB: what "make test" needs
 #   versions
-#           all of that, Maven, and a Python that makes virtual environments, with which integration/versions.sh fetches other
+#           all of that, and a Python that makes virtual environments, with which integration/versions.sh fetches other
 #           versions of servers and of the programs that locks are shared with: what
 #           "make test-versions" needs
-#   newest  all of local, Maven, and the newest ZooKeeper: what "make test-newest" needs
+#   newest  all of local, and the newest ZooKeeper: what "make test-newest" needs
 #   bench   a JDK, ZooKeeper's jars, Node.js and npm's packages as above, Maven and such a Python, with which integration/versions.sh
 #           fetches the lock libraries of other languages: what "make bench" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
@@ -118,7 +118,7 @@ missing() {
 	if npm_is_wanted && ! npm_is_here; then
 		echo nodejs npm
 	fi
-	case $need in newest | versions | bench) maven_is_here || echo maven ;; esac
+	case $need in local | newest | versions | bench) maven_is_here || echo maven ;; esac
 	case $need in versions | bench) venv_is_here || echo python3-venv ;; esac
 	case $need in
 	local | newest | versions)
@@ -139,7 +139,7 @@ in_container() {
 	cd "$(dirname "$0")/.."
 	say "missing here: $packages; not root, but Docker answers: running \"$*\" in a container of $image"
 	read -ra flags <<<"${HOLDFAST_DOCKER_FLAGS:-}"
-	for name in CI ZOOKEEPER_SERVERS HOLDFAST_ZOOKEEPER DYNAMODB DYNAMODB_ENDPOINT HOLDFAST_DYNAMODB{,_IMAGE,_PORT} \
+	for name in CI ZOOKEEPER_SERVERS HOLDFAST_ZOOKEEPER DYNAMODB DYNAMODB_ENDPOINT HOLDFAST_DYNAMODB{,_IMAGE,_PORT} HOLDFAST_MONGODB_URI \
 		AWS_{REGION,DEFAULT_REGION,ACCESS_KEY_ID,SECRET_ACCESS_KEY,SESSION_TOKEN} \
 		{HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy GOPRIVATE GONOPROXY GONOSUMDB GOTOOLCHAIN npm_config_registry; do
 		flags+=(-e "$name") # unchanged, and only if set
@@ -187,6 +187,7 @@ finish() {
 		exit 1
 	}
 	case $need in
+	local) "$(dirname "$0")/versions.sh" fetch mongo ;;
 	newest) "$(dirname "$0")/versions.sh" fetch newest ;;
 	versions) "$(dirname "$0")/versions.sh" fetch ;;
 	bench) "$(dirname "$0")/versions.sh" peers >/dev/null ;;

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Fetches what "make test-versions" runs and Debian does not have, each in one exact version, into the user's cache, once: the
-# newest of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, a fake of DynamoDB, with pip. Prints
-# nothing if everything is there.
+# newest of each ZooKeeper from 3.5 to 3.9, Curator and mongo-java-server, an emulator of MongoDB, with Maven, and kazoo and moto, a
+# fake of DynamoDB, with pip. Prints nothing if everything is there.
 #
 # Usage: integration/versions.sh fetch      fetch all
 #        integration/versions.sh fetch newest  fetch the newest ZooKeeper only
+#        integration/versions.sh fetch mongo   fetch mongo-java-server only, which "make test" runs
 #        integration/versions.sh peers      fetch the lock libraries that "make bench" compares with, and print a line for each: its
 #                                           name, its version, and its classpath or Python, with tabs between
 #        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
 #        integration/versions.sh test       run the tests that talk to ZooKeeper on each version: all of them on the newest, with those of
 #                                           doctor, the conformance tests of one form of names on the others; those that share locks with
-#                                           Curator and kazoo with these versions of them; and those that talk to DynamoDB on moto
+#                                           Curator and kazoo with these versions of them; and those that talk to DynamoDB on moto, and to
+#                                           MongoDB on FerretDB
+#        integration/versions.sh ferretdb   run the differential test of mongolock on FerretDB, which must fail
 #        integration/versions.sh newest     run the conformance tests of ZooKeeper on its newest version
 #        integration/versions.sh everything VERSION
 #                                           run all of them on one version of ZooKeeper
@@ -23,6 +26,9 @@ curator=5.9.0
 kazoo=2.11.0
 moto=5.2.5
 aws=1.4.0
+mongo=1.47.0 # package mongoserver names it, too
+mongo_sum=e6809e40d14dcf5f8d2617e397b9aadf2c51ebbbbaff9230e8fa7d233db6128a # SHA-256 of all its jars, one after the other
+ferretdb=1.24.2
 # What a server needs besides what its pom says that its clients need: its metrics, the compression of its snapshots, its AdminServer,
 # and a log that goes to standard error. slf4j's back end must be of the same line as its interface.
 jetty=9.4.58.v20250814
@@ -55,7 +61,7 @@ tries() {
 }
 
 # jars NAME COORDINATES... puts jars, each group:artifact:version, with all that they depend on into the folder NAME/lib of the
-# cache, completely or not at all.
+# cache, completely or not at all. If the variable sum is set, it is the SHA-256 of these jars.
 jars() {
 	local home=$cache/$1 work g a v
 	[ ! -d "$home" ] || return 0
@@ -78,6 +84,11 @@ jars() {
 		cat "$work/log" >&2
 		rm -rf "$work"
 		printf 'versions: cannot fetch %s\n' "$1" >&2
+		return 1
+	fi
+	if [ -n "${sum:-}" ] && [ "$(LC_ALL=C && cat "$work"/lib/*.jar | sha256sum)" != "$sum  -" ]; then
+		rm -rf "$work"
+		printf 'versions: %s has another checksum than the one that is pinned\n' "$1" >&2
 		return 1
 	fi
 	# Another process may have been faster.
@@ -160,6 +171,52 @@ on_moto() {
 		-skip 'TestConformance/dynamodb/(Fail|G8_|G9_|G12_|G15_|G18_)'
 }
 
+# ferretdb_program builds FerretDB as a library: its own command cannot be built from the module proxy.
+ferretdb_program() {
+	local home=${cache%/*}/ferretdb-$ferretdb
+	[ ! -x "$home/ferretdb" ] || return 0
+	mkdir -p "$home"
+	cat >"$home/main.go" <<-'END'
+		package main
+
+		import (
+			"context"
+			"os"
+
+			"github.com/FerretDB/FerretDB/ferretdb"
+		)
+
+		func main() {
+			server, err := ferretdb.New(&ferretdb.Config{
+				Listener: ferretdb.ListenerConfig{TCP: os.Args[1]}, Handler: "sqlite", SQLiteURL: "file:" + os.Args[2] + "/",
+			})
+			if err == nil {
+				err = server.Run(context.Background())
+			}
+			panic(err)
+		}
+	END
+	printf 'module ferretdb\n\ngo 1.25.0\n\nrequire github.com/FerretDB/FerretDB v%s\n' "$ferretdb" >"$home/go.mod"
+	(cd "$home" && GOWORK=off tries go build -mod=mod -o ferretdb .)
+}
+
+# FerretDB does not compare and write atomically. The differential test has to find that.
+on_ferretdb() {
+	local data pid out addr=127.0.0.1:$((33000 + RANDOM % 20000)) code=0
+	ferretdb_program || return 1
+	data=$(mktemp -d)
+	"${cache%/*}/ferretdb-$ferretdb/ferretdb" "$addr" "$data" >"$data/log" 2>&1 &
+	pid=$!
+	out=$(HOLDFAST_MONGODB_URI=mongodb://$addr go test -count=1 -run 'TestMongoDifferential$' ./integration 2>&1) || true
+	grep -q 'Swaps of one record were carried out' <<<"$out" || code=1
+	[ "$code" = 0 ] || printf '%s\n' "$out"
+	kill "$pid"
+	rm -rf "$data"
+	return "$code"
+}
+
+ferretdb() { part "FerretDB $ferretdb, which the tests must refuse" on_ferretdb; }
+
 others() {
 	local code=0 version
 	for version in "${zookeeper[@]:0:${#zookeeper[@]}-1}"; do
@@ -174,6 +231,7 @@ programs() {
 	local code=0
 	part "Curator $curator and kazoo $kazoo" peers || code=1
 	part "moto $moto" on_moto || code=1
+	ferretdb || code=1
 	return "$code"
 }
 
@@ -198,11 +256,15 @@ fetch_aws() { jars "aws-lock-client-$aws" "com.amazonaws:dynamodb-lock-client:$a
 case ${1:-} in
 home) printf '%s\n' "$cache/$2" ;;
 fetch)
-	[ "${2:-}" != newest ] || zookeeper=("$newest")
+	case ${2:-} in
+	newest) zookeeper=("$newest") ;;
+	mongo) zookeeper=() ;;
+	esac
+	sum=$mongo_sum jars "mongo-java-server-$mongo" "de.bwaldvogel:mongo-java-server:$mongo"
 	for version in "${zookeeper[@]}"; do
 		jars "zookeeper-$version" "org.apache.zookeeper:zookeeper:$version" "${server[@]}" "$(log_of "$version")"
 	done
-	[ "${2:-}" = newest ] || fetch_peers
+	[ -n "${2:-}" ] || fetch_peers
 	;;
 peers)
 	fetch_peers >&2
@@ -212,6 +274,7 @@ peers)
 	;;
 test) test_all ;;
 newest) part "ZooKeeper $newest" conformance "$newest" ;;
+ferretdb) ferretdb ;;
 everything) part "ZooKeeper $2" all_of_it "$2" ;;
 *)
 	printf 'versions: unknown argument %s\n' "${1:-}" >&2

@@ -66,7 +66,7 @@ while read -r pkg dir; do
 	before=$status
 	others=$(grep -vx "${name%%-*}" <<<"$engines"$'\nlocktest' | paste -sd '|')
 	rule "$name" "^$module/($others)(/|\$)" 'engines do not know each other, and nothing else knows them or the suite'
-	for client in aws:dynamolock zookeeper:zklock; do
+	for client in aws-sdk-go:dynamolock mongo:mongolock zookeeper:zklock; do
 		[ "$name" = "${client#*:}" ] || rule "$name" "[/-]${client%:*}[/-]" "only users of ${client#*:} take this client"
 	done
 	if [ "$action" = update ]; then

@@ -17,6 +17,7 @@ import (
 var engines = []func() engine{
 	func() engine { return new(zooKeeper) },
 	func() engine { return new(dynamoDB) },
+	func() engine { return new(mongoDB) },
 }
 
 // An engine keeps locks, and has its own settings.

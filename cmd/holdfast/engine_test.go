@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,5 +66,5 @@ func (m *inMemory) commands(a *app) []*cobra.Command {
 func useEngine(t *testing.T, e func() engine) {
 	known := engines
 	t.Cleanup(func() { engines = known })
-	engines = append(engines[:2:2], e)
+	engines = append(slices.Clone(engines), e)
 }

@@ -37,12 +37,11 @@ func (s *settings) flagOf(field string) string {
 	if field == "data" {
 		return "--data"
 	}
-	for _, e := range s.engines {
-		if flag := e.about().fields[field]; flag != "" {
-			return flag
-		}
+	e, err := s.meantEngine()
+	if err != nil {
+		return ""
 	}
-	return ""
+	return e.about().fields[field]
 }
 
 // warn prints one line to stderr.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -26,9 +27,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/mongoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/signaltest"
+	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -85,6 +88,7 @@ func (s suite) Run() int {
 	defer os.RemoveAll(buildDir)
 	return verdict.Main(func() int {
 		code := dynamoserver.Main(s.M)
+		mongoserver.Stop()
 		for _, server := range started {
 			if server != nil {
 				server.Close()
@@ -265,6 +269,36 @@ func newDynamoDB(t *testing.T) *engine {
 				Table: table, Owner: owner, Lease: clientLease, Poll: poll,
 				Keys: dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: dynamoserver.DefaultKey}},
 			})
+			must(t, err)
+			closeAtEnd(t, c.Client)
+			return c.Client
+		},
+	}
+}
+
+func newMongoDB(t *testing.T) *engine {
+	t.Helper()
+	target := mongoserver.Find(t)
+	p, err := faultproxy.Start(target.Addr)
+	must(t, err)
+	t.Cleanup(func() { _ = p.Close() })
+	name := "locks-" + bson.NewObjectID().Hex()
+	env := func(addr string) []string {
+		return []string{
+			"HOLDFAST_MONGODB=mongodb://" + addr + "/?directConnection=true", "HOLDFAST_COLLECTION=test." + name,
+			"HOLDFAST_MONGODB_POLL=" + poll.String(), "HOLDFAST_LEASE=" + calm,
+		}
+	}
+	return &engine{
+		name:   "mongodb",
+		env:    env(p.Addr()),
+		direct: env(target.Addr),
+		cut:    func() { p.BlackHole(faultproxy.Both) },
+		heal:   func() { _ = p.Heal() },
+		dial: func(t *testing.T, owner string) *holdfast.Client {
+			t.Helper()
+			locks := target.Client(t).Database("test").Collection(name)
+			c, err := mongolock.New(limited(t), locks, &mongolock.Options{Owner: owner, Lease: clientLease, Poll: poll})
 			must(t, err)
 			closeAtEnd(t, c.Client)
 			return c.Client

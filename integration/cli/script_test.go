@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"crypto/tls"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,9 +28,11 @@ func TestScripts(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			begin(t)
-			for engine, open := range engines {
-				other := map[string]string{"zookeeper": "_dynamodb", "dynamodb": "_zookeeper"}[engine]
-				if strings.HasSuffix(name, other) {
+			all := maps.Clone(engines)
+			all["mongodb"] = newMongoDB // its commands are those of DynamoDB
+			suffix := name[strings.LastIndex(name, "_")+1:]
+			for engine, open := range all {
+				if general := all[suffix] == nil; general && engines[engine] == nil || !general && suffix != engine {
 					continue
 				}
 				t.Run(engine, func(t *testing.T) {

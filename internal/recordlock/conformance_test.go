@@ -28,13 +28,19 @@ type mode struct {
 	name         string
 	neverExpires bool
 	forgetful    bool // the store has no tokens, and forgets vacant keys
+	revisions    bool // each write makes another version
 }
 
-var modes = []mode{{"leases", false, false}, {"closed", true, false}, {"closed and forgetful", true, true}}
+var modes = []mode{
+	{name: "leases"}, {name: "closed", neverExpires: true}, {name: "closed and forgetful", neverExpires: true, forgetful: true},
+}
+
+// revisions is how package mongolock keeps leases.
+var revisions = mode{name: "revisions", revisions: true}
 
 // TestConformance runs the suite in virtual time.
 func TestConformance(t *testing.T) {
-	for _, m := range modes {
+	for _, m := range append([]mode{revisions}, modes...) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			heartbeats, unknown := locktest.PerLock, []string{"QueuedAt"}
@@ -69,7 +75,7 @@ type harness struct {
 
 func newHarness(m mode) *harness {
 	h := &harness{
-		store: &memstore.Store{Latency: 4 * time.Millisecond, Lag: 100 * time.Millisecond, Forgetful: m.forgetful},
+		store: &memstore.Store{Latency: 4 * time.Millisecond, Lag: 100 * time.Millisecond, Forgetful: m.forgetful, Revisions: m.revisions},
 		opts: recordlock.Options{
 			Lease: lease, Heartbeat: lease / 4, Poll: poll, Timeout: lease / 6, RetryDelay: lease / 200,
 			NeverExpires: m.neverExpires, Late: lease,
@@ -112,6 +118,9 @@ func (h *harness) openWith(
 	}, onEvent, func(host driver.Host) (driver.Driver, error) {
 		host.SetConnected(true)
 		var store recordlock.Store = c.conn
+		if h.store.Revisions {
+			store = recordlock.ByRevision(c.conn)
+		}
 		if wrap != nil {
 			store = wrap(store)
 		}

@@ -52,6 +52,57 @@ func TestGivenUp_BeforeItsGrantIsConfirmed_FreesTheKey(t *testing.T) {
 	}
 }
 
+// depose leaves a client with a deposed primary, which shows the records of this moment to reads that are not fresh, and confirms nothing.
+func depose(c *client) {
+	began := time.Now()
+	c.conn.SetBehind(func() time.Duration { return time.Since(began) })
+	c.conn.SetFault(func(op memstore.Op) memstore.Fault { return memstore.Fault{Lose: op.Name != "Read" || op.Fresh} })
+}
+
+// A holder that is left with a deposed primary knows the loss before another client has the key. A waiter that is left with one takes
+// nothing, and has the key when it reaches the present primary.
+func TestDeposedPrimary_ConfirmsNothing(t *testing.T) {
+	bubble(t, revisions, func(t *testing.T, h *harness) {
+		other, holder, waiter := h.client(t), h.client(t), h.client(t)
+		lock, err := holder.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		depose(holder)
+		next, err := other.Acquire(t.Context(), "k")
+		if err != nil || !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) || next.Token() <= lock.Token() {
+			t.Fatalf("%v; %v; tokens %d, %d", err, lock.Err(), lock.Token(), next.Token())
+		}
+		granted := make(chan *holdfast.Lock)
+		go func() {
+			lock, _ := waiter.Acquire(t.Context(), "k")
+			granted <- lock
+		}()
+		time.Sleep(2 * poll)
+		depose(waiter)
+		if err := next.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		again, err := other.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case lock := <-granted:
+			t.Errorf("two holders: %v", lock)
+		case <-time.After(3 * lease):
+		}
+		if err := again.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		waiter.conn.SetBehind(nil)
+		waiter.conn.SetFault(nil)
+		if lock := <-granted; lock == nil || lock.Release(t.Context()) != nil {
+			t.Error("the waiter did not get the key")
+		}
+	})
+}
+
 // A SetData while beats are denied must not beat without a pause.
 func TestSetData_BeatsDenied_BeatsAtAPace(t *testing.T) {
 	for _, m := range modes {

@@ -23,6 +23,8 @@ const (
 	// dynamoLease is short, so that a run spans many leases, and long enough for a busy machine to renew it.
 	dynamoLease = 2 * time.Second
 	dynamoPoll  = dynamoLease / 8
+	// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
+	slow = dynamoLease / 8
 )
 
 // openDynamo opens a client of DynamoDB, in a client process.

@@ -25,6 +25,7 @@ type engine struct {
 var engines = []engine{
 	{name: "zookeeper", start: startZooKeeper, open: openZooKeeper, queued: true},
 	{name: "dynamodb", start: startDynamo, open: openDynamo, namesakes: true, watched: true},
+	{name: "mongodb", start: startMongo, open: openMongo, namesakes: true, watched: true},
 	{name: "ttl", namesakes: true, watched: true},    // DynamoDB with Time to Live
 	{name: "closed", namesakes: true, endless: true}, // DynamoDB with locks that do not expire
 }

@@ -86,7 +86,7 @@ func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	slots := r.slots[f.Client : f.Client+1]
 	switch f.Kind {
 	case nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.ServerPaused, nemesis.LinkTurned,
-		nemesis.LimitsChanged:
+		nemesis.LimitsChanged, nemesis.PrimaryDeposed:
 		slots = r.slots
 	case nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
 		nemesis.EventsLost:

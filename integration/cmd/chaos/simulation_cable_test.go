@@ -34,6 +34,9 @@ func (c *recordCable) open(ctx context.Context, config clientConfig) (locker, er
 		Owner: config.Owner, Features: driver.Features{AnyKey: true}, Clock: clock.From(ctx), Lease: func() time.Duration { return lease },
 	}, nil, func(host driver.Host) (driver.Driver, error) {
 		host.SetConnected(true)
+		if config.Login.Engine == "mongodb" {
+			return recordlock.New(host, recordlock.ByRevision(c), o), nil
+		}
 		return recordlock.New(host, c, o), nil
 	})
 	if err != nil {
@@ -107,6 +110,18 @@ func (c *recordCable) Renew(
 	})
 	return now, done, err
 }
+
+func (c *recordCable) Put(
+	ctx context.Context, key string, version any, next recordlock.Record,
+) (now recordlock.Record, done bool, err error) {
+	err = c.over(ctx, func(ctx context.Context) (err error) {
+		now, done, err = c.line.conn.Put(ctx, key, version, next)
+		return err
+	})
+	return now, done, err
+}
+
+func (c *recordCable) Now() time.Time { return c.line.conn.Now() }
 
 func (c *recordCable) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Keyed, error] {
 	return func(yield func(recordlock.Keyed, error) bool) {

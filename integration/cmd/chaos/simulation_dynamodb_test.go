@@ -28,6 +28,7 @@ const ttlPatience = 3 * dynamoLease / 2
 // recordStage is a store of records in virtual time, and a line to it for each slot. dynamolock's state machine runs on it; the
 // differential test compares the store with DynamoDB.
 type recordStage struct {
+	engine  string // of the logins
 	store   *memstore.Store
 	lines   map[string]*recordLine // by the endpoint of their logins
 	expires bool                   // the store deletes records
@@ -37,13 +38,13 @@ type recordStage struct {
 }
 
 func startSimulatedDynamo(_ context.Context, c casting) (simulatedStage, error) {
-	return startRecords(c), nil
+	return startRecords(c, simulatedLatency(c.Seed)), nil
 }
 
 // startSimulatedTTL starts a store that deletes records which have not changed for some time, held or not. For every second seed it
 // also forgets free records soon.
 func startSimulatedTTL(ctx context.Context, c casting) (simulatedStage, error) {
-	s := startRecords(c)
+	s := startRecords(c, simulatedLatency(c.Seed))
 	s.expires = true
 	free := ttlPatience
 	if c.Seed%2 == 0 {
@@ -60,15 +61,16 @@ func startSimulatedTTL(ctx context.Context, c casting) (simulatedStage, error) {
 
 // startSimulatedClosed is startSimulatedDynamo for clients whose locks do not expire.
 func startSimulatedClosed(_ context.Context, c casting) (simulatedStage, error) {
-	s := startRecords(c)
+	s := startRecords(c, simulatedLatency(c.Seed))
 	s.mode = dynamolock.FailClosedFenced
 	return s, nil
 }
 
-func startRecords(c casting) *recordStage {
+func startRecords(c casting, latency time.Duration) *recordStage {
 	s := &recordStage{
-		store: &memstore.Store{Latency: simulatedLatency(c.Seed), Lag: 100 * time.Millisecond},
-		lines: map[string]*recordLine{}, stop: func() {},
+		engine: "dynamodb",
+		store:  &memstore.Store{Latency: latency, Lag: 100 * time.Millisecond},
+		lines:  map[string]*recordLine{}, stop: func() {},
 	}
 	s.lines[operatorLine] = newRecordLine("operator", s.store)
 	for slot := range c.Slots {
@@ -84,6 +86,9 @@ func (s *recordStage) deck() []nemesis.Kind {
 	if s.mode == dynamolock.FailOpen {
 		deck = append(deck, nemesis.Duplicated)
 	}
+	if s.store.Revisions {
+		deck = append(deck, nemesis.PrimaryLags, nemesis.PrimaryDeposed, nemesis.PrimaryDeposed)
+	}
 	return deck
 }
 
@@ -94,13 +99,17 @@ func (s *recordStage) login(slot int) login { return s.loginOver(strconv.Itoa(sl
 func (s *recordStage) direct() login { return s.loginOver(operatorLine) }
 
 func (s *recordStage) loginOver(endpoint string) login {
-	return login{Engine: "dynamodb", Endpoint: endpoint, Lease: dynamoLease, Mode: s.mode}
+	return login{Engine: s.engine, Endpoint: endpoint, Lease: dynamoLease, Mode: s.mode}
 }
 
 func (s *recordStage) plug(l login) cable { return &recordCable{line: s.lines[l.Endpoint]} }
 
 func (s *recordStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
-	if f.Kind != nemesis.ServerPaused {
+	switch f.Kind {
+	case nemesis.ServerPaused:
+	case nemesis.PrimaryLags, nemesis.PrimaryDeposed:
+		return s.strikePrimary(f)
+	default:
 		return s.lines[strconv.Itoa(f.Client)].strike(f)
 	}
 	// All requests wait for the server.

@@ -16,9 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/recordlock/memstore"
 )
 
-// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
-const slow = dynamoLease / 8
-
 // fade is the time of a heartbeat or two.
 const fade = dynamoLease / 3
 
@@ -41,6 +38,8 @@ type recordTrouble struct {
 	rule  func(memstore.Op) (fault memstore.Fault, hit bool) // nil: none
 	cut   bool                                               // requests and answers in flight are lost, too
 	reset bool                                               // connections are reset when it begins
+	// behind is how far reads that are not fresh are behind; nil: as far as always.
+	behind func() time.Duration
 }
 
 // mostTableRequests is the most requests of a client within a lease.
@@ -116,6 +115,10 @@ func (l *recordLine) set(all []*recordTrouble, begun *recordTrouble) error {
 		l.conn.Cut()
 	} else {
 		l.conn.Heal()
+	}
+	l.conn.SetBehind(nil)
+	if i := slices.IndexFunc(all, func(t *recordTrouble) bool { return t.behind != nil }); i >= 0 {
+		l.conn.SetBehind(all[i].behind)
 	}
 	return nil
 }
@@ -313,11 +316,11 @@ func (p pick) mostOps(answer error) *recordTrouble {
 
 func purposeOfOp(op memstore.Op) string {
 	switch {
-	case op.Name == "Take", op.Name == "Swap" && op.Next.Token != op.Old.Token:
+	case op.Name == "Take", op.Name != "Renew" && op.Next.Token != op.Old.Token:
 		return aGrant
-	case op.Name == "Renew":
+	case op.Name == "Renew", op.Name == "Put" && len(op.Next.Holders) == len(op.Old.Holders):
 		return aBeat
-	case op.Name == "Swap":
+	case op.Name == "Swap", op.Name == "Put":
 		return aRelease
 	}
 	return op.Name

@@ -46,6 +46,7 @@ var simulations = map[string]simulatedEngine{
 		append(passing, nemesis.ClockJump, nemesis.EventsLost, nemesis.HalfOpen, nemesis.WaiterDeleted),
 	},
 	"dynamodb": {startSimulatedDynamo, dynamoLease, append(passing, nemesis.ClockJump)},
+	"mongodb":  {startSimulatedMongo, dynamoLease, append(passing, nemesis.ClockJump, nemesis.PrimaryLags)},
 	"ttl":      {startSimulatedTTL, dynamoLease, append(passing, nemesis.ClockJump)},
 	"closed":   {startSimulatedClosed, dynamoLease, append(passing, nemesis.ClockJump)},
 }

@@ -47,7 +47,7 @@ type stage interface {
 type login struct {
 	Engine   string   `json:"engine"`             // whose clients connect to it
 	Servers  []string `json:"servers,omitempty"`  // of ZooKeeper: host:port
-	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB: a URL
+	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB and MongoDB: a URL
 	Table    string   `json:"table,omitempty"`
 	// Mode is an option of simulated clients of DynamoDB.
 	Mode dynamolock.Mode `json:"mode,omitempty"`

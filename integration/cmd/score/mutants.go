@@ -17,7 +17,7 @@ const (
 )
 
 // engines are the simulated engines.
-var engines = []string{"zookeeper", "dynamodb", "ttl", "closed"}
+var engines = []string{"zookeeper", "dynamodb", "mongodb", "ttl", "closed"}
 
 // A mutant is the library without one prevention, so that a hazard is real.
 type mutant struct {

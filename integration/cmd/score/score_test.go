@@ -111,7 +111,7 @@ type compiler struct {
 
 func newCompiler(t *testing.T) *compiler {
 	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...")
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./...", "./mongolock/...")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {

@@ -127,7 +127,7 @@ func (p *Proxy) start(upstream string, o bytesproxy.Options) (*Proxy, error) {
 		return nil, err
 	}
 	p.port = sync.OnceFunc(port.Release)
-	if o.Split != nil {
+	if p.conns != nil {
 		p.Proxy.SetFilter(p.see)
 	}
 	return p, nil

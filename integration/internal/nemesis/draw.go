@@ -98,7 +98,7 @@ func (s Shape) duration(r *rand.Rand, kind Kind) time.Duration {
 	switch kind {
 	case ClientPaused:
 		return between(r, 11*s.Lease/10, 2*s.Lease)
-	case FollowerCutOff, LeaderCutOff, LeaderPaused, LinkTurned:
+	case FollowerCutOff, LeaderCutOff, LeaderPaused, LinkTurned, PrimaryDeposed:
 		return between(r, 13*s.Lease/10, 2*s.Lease)
 	case RollingRestart, LimitsChanged:
 		return 3 * s.Lease // it lasts as long as it needs

@@ -34,7 +34,9 @@ const (
 	LeaderKilled   Kind = "leader killed"
 	LeaderPaused   Kind = "leader paused"
 	FollowerPaused Kind = "follower paused"
-	ServerPaused   Kind = "server paused" // the only one
+	ServerPaused   Kind = "server paused"   // the only one
+	PrimaryLags    Kind = "primary lags"    // some clients' reads that need not be the latest show earlier states
+	PrimaryDeposed Kind = "primary deposed" // some clients are left with it: it shows an earlier state, and confirms no write
 	RollingRestart Kind = "rolling restart"
 	LimitsChanged  Kind = "limits changed" // a rolling restart, with other ticks and bounds of session timeouts
 )
@@ -53,7 +55,7 @@ const (
 func (k Kind) OfServers() bool {
 	switch k {
 	case FollowerCutOff, LeaderCutOff, LinkCut, LeaderKilled, LeaderPaused, FollowerPaused, ServerPaused, RollingRestart,
-		LinkTurned, LimitsChanged:
+		LinkTurned, LimitsChanged, PrimaryLags, PrimaryDeposed:
 		return true
 	}
 	return false

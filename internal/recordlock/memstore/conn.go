@@ -15,9 +15,10 @@ import (
 
 // An Op is a request.
 type Op struct {
-	Name, Key string            // "Read", "Take", "Swap", "Renew" or "List"
+	Name, Key string            // "Read", "Take", "Swap", "Renew", "Put" or "List"
+	Fresh     bool              // of a Read
 	Holder    recordlock.Holder // of a Take or a Renew
-	Old, Next recordlock.Record // of a Swap
+	Old, Next recordlock.Record // of a Swap or a Put
 }
 
 // A Fault is what happens to one request. A request that gets no answer blocks until its ctx ends, unless Err is set.
@@ -39,6 +40,7 @@ type Conn struct {
 	cut           bool
 	stalled       chan struct{} // closed when the stall ends; nil if there is none
 	fault         func(Op) Fault
+	behind        func() time.Duration
 	calls         map[string]int // by the names of operations
 	inFlight, top int
 }
@@ -78,6 +80,13 @@ func (c *Conn) SetFault(f func(Op) Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fault = f
+}
+
+// SetBehind has f choose how far a read that is not fresh is behind; nil: by the store's Lag.
+func (c *Conn) SetBehind(f func() time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.behind = f
 }
 
 // Calls returns how many requests were sent since the last call, by the names of operations, and how many were in flight at once.
@@ -185,11 +194,17 @@ type answer struct {
 
 // Read implements recordlock.Store.
 func (c *Conn) Read(ctx context.Context, key string, fresh bool) (recordlock.Record, error) {
-	ago := c.store.Lag
-	if fresh {
-		ago = 0
-	}
-	return request(ctx, c, Op{Name: "Read", Key: key}, func() recordlock.Record { return c.store.record(key, ago) })
+	return request(ctx, c, Op{Name: "Read", Key: key, Fresh: fresh}, func() recordlock.Record {
+		if fresh {
+			return c.store.record(key, 0)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.behind == nil {
+			return c.store.record(key, c.store.Lag)
+		}
+		return c.store.record(key, c.behind())
+	})
 }
 
 // Take implements recordlock.Store.
@@ -210,6 +225,16 @@ func (c *Conn) Renew(ctx context.Context, key string, h recordlock.Holder, m dri
 	a, err := request(ctx, c, Op{Name: "Renew", Key: key, Holder: h}, func() (a answer) { a.now, a.done = c.store.renew(key, h, m); return a })
 	return a.now, a.done, err
 }
+
+// Put implements recordlock.RevisionStore.
+func (c *Conn) Put(ctx context.Context, key string, version any, next recordlock.Record) (recordlock.Record, bool, error) {
+	op := Op{Name: "Put", Key: key, Old: c.store.Record(key), Next: next}
+	a, err := request(ctx, c, op, func() (a answer) { a.now, a.done = c.store.replace(key, version, next); return a })
+	return a.now, a.done, err
+}
+
+// Now implements recordlock.RevisionStore.
+func (c *Conn) Now() time.Time { return time.Now() }
 
 // List implements recordlock.Store.
 func (c *Conn) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Keyed, error] {

@@ -22,6 +22,8 @@ type Store struct {
 	Lag     time.Duration // how much a read that is not fresh may be behind
 	// Forgetful: the store has no tokens, and no record of a vacant key.
 	Forgetful bool
+	// Revisions: each write makes another version, and a Take of the grant that held the key last is carried out.
+	Revisions bool
 
 	mu      sync.Mutex
 	records map[string][]state // the latest states of a key, the newest last
@@ -54,6 +56,9 @@ func (s *Store) recordLocked(key string, ago time.Duration) recordlock.Record {
 		if ago == 0 || time.Since(all[i].at) >= ago {
 			return all[i].rec
 		}
+	}
+	if len(all) == states { // earlier ones are forgotten
+		return all[0].rec
 	}
 	return recordlock.Record{}
 }
@@ -114,15 +119,15 @@ func (s *Store) putLocked(key string, rec recordlock.Record) recordlock.Record {
 	return rec
 }
 
-// version names the state of a record. A state that comes back, as when an intent is left and removed, has its earlier version, but not
-// if holders share the key.
+// version names the state of a record. Without Revisions, a state that comes back, as when an intent is left and removed, has its earlier
+// version, but not if holders share the key.
 func (s *Store) version(rec *recordlock.Record) string {
 	var v strings.Builder
 	fmt.Fprint(&v, rec.Token, rec.Intent.Beat)
 	for _, h := range rec.Holders {
 		fmt.Fprint(&v, " ", h.Grant, h.Beat, h.Asked, h.Broken)
 	}
-	if rec.Mode.Shared {
+	if rec.Mode.Shared || s.Revisions {
 		fmt.Fprint(&v, " ", s.changes)
 	}
 	return v.String()
@@ -133,7 +138,7 @@ func (s *Store) take(key string, h recordlock.Holder, m driver.Mode) (now record
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.recordLocked(key, 0)
-	if !now.Vacant() || s.last[key] == h.Grant {
+	if !now.Vacant() || s.last[key] == h.Grant && !s.Revisions {
 		return now, false
 	}
 	if now.Version == nil {
@@ -158,6 +163,16 @@ func (s *Store) swap(key string, old, next recordlock.Record) (now recordlock.Re
 	next.Holders = slices.SortedFunc(slices.Values(next.Holders), func(a, b recordlock.Holder) int {
 		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Grant, b.Grant))
 	})
+	return s.putLocked(key, next), true
+}
+
+// replace is the meaning of Put.
+func (s *Store) replace(key string, version any, next recordlock.Record) (now recordlock.Record, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now = s.recordLocked(key, 0); now.Version != version {
+		return now, false
+	}
 	return s.putLocked(key, next), true
 }
 
