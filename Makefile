@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench deps-update diagrams
+.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory test-fencing sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
 
 # All packages of the library, the tool and the examples whose tests need no server.
-units := ./... ./cmd/holdfast/... ./examples/fencing/... ./metrics/otel/... ./metrics/prometheus/...
+units := ./... ./cmd/holdfast/... ./examples/fencing/... ./fencing/... ./fencing/s3fence/... ./metrics/otel/... ./metrics/prometheus/...
 
 # A test that hangs is ended after this; nothing else is judged by how long it takes.
 patience := -timeout 30m
@@ -106,6 +106,11 @@ test-memory: ## Measure the memory of locks and waiters
 	@integration/setup.sh local
 	$(timed)
 	go test $(patience) -run '^TestMemory$$' $(TESTFLAGS) ./integration # the race detector takes memory, too
+
+test-fencing: ## Write late to PostgreSQL, MariaDB, SQLite, S3 and HTTP services, 10,000 times each, with a fence and without
+	@integration/setup.sh fencing
+	$(timed)
+	HOLDFAST_FENCING=servers go test -v -count=1 $(patience) $(TESTFLAGS) ./integration/fencing
 
 test-slow: compile ## Run the tests on real servers with one CPU, and then while they all stand still now and then, as root (HOW=quota or HOW=freeze for one of both)
 	@integration/setup.sh local
