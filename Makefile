@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench deps-update diagrams
+.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory test-fencing sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,11 @@ test-memory: ## Measure the memory of locks and waiters
 	@integration/setup.sh local
 	$(timed)
 	go test $(patience) -run '^TestMemory$$' $(TESTFLAGS) ./integration # the race detector takes memory, too
+
+test-fencing: ## Write late to PostgreSQL, MariaDB, SQLite, S3 and HTTP services, 10,000 times each, with a fence and without
+	@integration/setup.sh fencing
+	$(timed)
+	HOLDFAST_FENCING=servers go test -v -count=1 $(patience) $(TESTFLAGS) ./integration/fencing
 
 test-slow: compile ## Run the tests on real servers with one CPU, and then while they all stand still now and then, as root (HOW=quota or HOW=freeze for one of both)
 	@integration/setup.sh local

@@ -14,12 +14,13 @@ declare -A run=(
 	[versions]='test-versions'       # 13: all ZooKeepers, the newest Curator and kazoo, moto
 	[containers]='test-containers'   # 5
 	[memory]='test-memory'           # 1
+	[fencing]='test-fencing'         # 8: PostgreSQL and MariaDB
 	[model]='model FORM=full'        # 20
 	[fuzz]='fuzz FUZZTIME=30s'       # 10
 	[slow]='test-slow'               # 20: one CPU, and a machine that stands still now and then
 	[long]='test-long'               # 50: fleets and chaos for minutes, thousands of clients
 )
-order=(versions containers memory model fuzz slow long)
+order=(versions containers memory fencing model fuzz slow long)
 
 parts=("$@")
 [ $# -gt 0 ] || parts=("${order[@]}")

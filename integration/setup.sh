@@ -2,7 +2,7 @@
 # Installs what the tests need: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
 # compiler.
 #
-# Usage: integration/setup.sh [any|local|newest|versions|bench] [COMMAND...]
+# Usage: integration/setup.sh [any|local|newest|versions|bench|fencing] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
@@ -15,6 +15,8 @@
 #   newest  all of local, and the newest ZooKeeper: what "make test-newest" needs
 #   bench   a JDK, ZooKeeper's jars, Node.js and npm's packages as above, Maven and such a Python, with which integration/versions.sh
 #           fetches the lock libraries of other languages: what "make bench" needs
+#   fencing
+#           the programs of PostgreSQL and MariaDB, neither of which is started: what "make test-fencing" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
 #           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
 #
@@ -99,17 +101,28 @@ c_compiler_is_here() {
 docker_answers() { have docker && timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 case $need in
-any | local | newest | versions | bench) ;;
+any | local | newest | versions | bench | fencing) ;;
 *)
-	say "unknown argument $need; want any, local, newest, versions or bench" >&2
+	say "unknown argument $need; want any, local, newest, versions, bench or fencing" >&2
 	exit 2
 	;;
 esac
 
-npm_is_wanted() { [ "$need" != any ] || { [ -z "${DYNAMODB_ENDPOINT:-}" ] && ! docker_answers; }; }
+npm_is_wanted() {
+	case $need in
+	any) [ -z "${DYNAMODB_ENDPOINT:-}" ] && ! docker_answers ;;
+	fencing) return 1 ;;
+	esac
+}
 
 # The names of the missing packages, as in Debian. The JDK, not only a run time: one test server is compiled when its test starts.
 missing() {
+	if [ "$need" = fencing ]; then
+		compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+		have mariadb-install-db || echo mariadb-server-core
+		have my_print_defaults || echo mariadb-client-core
+		return
+	fi
 	if [ "$need" = any ] && docker_answers; then
 		return
 	fi
@@ -224,8 +237,14 @@ tries apt-get -qq update
 [ -n "$(apt-cache madison "$jdk")" ] || jdk=default-jdk-headless
 # Where man pages are left out, as in container images, the JDK's package fails without this directory.
 mkdir -p /usr/share/man/man1
+no_cluster=/etc/postgresql-common/createcluster.d/holdfast.conf
+if [[ $packages == *postgresql* ]]; then # its package starts a server otherwise
+	mkdir -p "${no_cluster%/*}"
+	echo 'create_main_cluster = false' >"$no_cluster"
+fi
 # shellcheck disable=SC2046  # one word for each package
 tries apt-get -qq install -y --no-install-recommends $(missing) >/dev/null
+rm -f "$no_cluster"
 packages=$(missing | xargs)
 if [ -n "$packages" ]; then
 	say "installed, and what it is for is still not found: $packages" >&2

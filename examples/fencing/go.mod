@@ -2,12 +2,18 @@ module github.com/holdfast-go/holdfast/examples/fencing
 
 go 1.25.0
 
-replace github.com/holdfast-go/holdfast => ../..
+replace (
+	github.com/holdfast-go/holdfast => ../..
+	github.com/holdfast-go/holdfast/fencing => ../../fencing
+	github.com/holdfast-go/holdfast/fencing/s3fence => ../../fencing/s3fence
+)
 
 require (
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.7
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/fencing v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/fencing/s3fence v0.0.0-00010101000000-000000000000
 	github.com/johannesboyne/gofakes3 v1.2.0
 	modernc.org/sqlite v1.59.0
 )

@@ -65,7 +65,7 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 		if _, err := conn.Set(account, []byte("100"), -1); err != nil {
 			return err
 		}
-		refused, err := late.Write(ctx, out, e, key, act.turn(account), late.AfterWrite)
+		refused, err := late.Write(ctx, out, e, key, act.turn(account))
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 		if err := set(ctx, accountant.API, table, 100); err != nil {
 			return err
 		}
-		refused, err := late.Write(ctx, out, e, key, act.turn, late.AfterWrite)
+		refused, err := late.Write(ctx, out, e, key, act.turn)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,5 @@
-// S3 shows fencing tokens for objects in S3 or a store like it. S3 compares no
-// tokens, but it has conditional writes (If-Match, If-None-Match); with the token
-// in the object, these are enough. In each of five ways to write, a holder is
-// paused, and its write arrives when somebody else holds the lock.
+// S3 shows fencing tokens for objects in S3 or a store like it, with package s3fence. A holder is paused, and its write arrives when
+// another client has had the lock: without a fence, and with one.
 //
 //	go run ./examples/fencing/s3                                                     locks in memory
 //	go run ./examples/fencing/s3 -engine zookeeper -servers 127.0.0.1:2181           on ZooKeeper
@@ -18,6 +16,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"os"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -27,6 +26,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
 	"github.com/holdfast-go/holdfast/examples/internal/late"
+	"github.com/holdfast-go/holdfast/fencing"
+	"github.com/holdfast-go/holdfast/fencing/s3fence"
 )
 
 const key = "examples/fencing/s3/report"
@@ -36,27 +37,23 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
-	s, stop, err := serve(ctx)
+	bucket, stop, err := serve(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for i, act := range acts {
+	for _, act := range acts {
 		fmt.Fprintf(out, "%s:\n", act.title)
-		object := fmt.Sprintf("report-%d", i+1)
-		if err := s.put(ctx, object, report{Text: "yesterday's"}, nil); err != nil {
-			return err
-		}
-		refused, err := late.Write(ctx, out, e, key, act.turn(s, object), late.AfterWrite)
+		refused, err := late.Write(ctx, out, e, key, act.turn(bucket))
 		if err != nil {
 			return err
 		}
-		r, _, err := s.read(ctx, object)
+		text, err := act.text(ctx, bucket)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "       the object is %s\n", r.Text)
-		if late := r.Text == "alice's"; late == act.refused || (refused != nil) != act.refused {
+		fmt.Fprintf(out, "       the object is %s\n", text)
+		if late := text == "alice's"; late == act.refused || errors.Is(refused, fencing.ErrStale) != act.refused {
 			return fmt.Errorf("the late write was not what it was to be: %w", refused)
 		}
 	}
@@ -64,7 +61,7 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 }
 
 // serve starts a server with a bucket.
-func serve(ctx context.Context) (store, func(), error) {
+func serve(ctx context.Context) (s3fence.Bucket, func(), error) {
 	server := httptest.NewServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
 	client := s3.New(s3.Options{
 		BaseEndpoint: &server.URL,
@@ -74,74 +71,61 @@ func serve(ctx context.Context) (store, func(), error) {
 			return aws.Credentials{AccessKeyID: "anybody", SecretAccessKey: "anything"}, nil
 		}),
 	})
-	s := store{client, "reports"}
-	if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &s.bucket}); err != nil {
+	bucket := s3fence.Bucket{Client: client, Name: "reports"}
+	if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket.Name}); err != nil {
 		server.Close()
-		return store{}, nil, err
+		return s3fence.Bucket{}, nil, err
 	}
-	return s, server.Close, nil
+	return bucket, server.Close, nil
 }
 
-// acts are ways to write an object under a lock, each interrupted at the worst moment.
+// acts are ways to write an object under a lock.
 var acts = []struct {
 	title   string
-	turn    func(s store, object string) late.Turn
+	turn    func(s3fence.Bucket) late.Turn
+	text    func(context.Context, s3fence.Bucket) (string, error)
 	refused bool
 }{
-	{"PUT, and no more", blind, false},
-	{"look at the token, be stopped, PUT", lookThenPut, false},
-	{"be stopped, GET, PUT with If-Match, and no look at the token", matchOnly, false},
-	{"look at the token, be stopped, PUT with If-Match", lookThenMatch, true},
-	{"be stopped, look at the token, PUT with If-Match", both, true},
+	{"no fence", unfenced, plainText, false},
+	{"the token in the object", fenced, fencedText, true},
 }
 
-func text(client *engine.Client) string { return client.Owner() + "'s" }
+const plainKey, fencedKey = "plain", "fenced"
 
-func blind(s store, object string) late.Turn {
-	return func(_ context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
+func unfenced(b s3fence.Bucket) late.Turn {
+	return func(_ context.Context, c *engine.Client, _ *holdfast.Lock) (func(context.Context) error, error) {
 		return func(ctx context.Context) error {
-			return s.putBlindly(ctx, object, report{lock.Token(), text(c)})
+			text := strings.NewReader(c.Owner() + "'s")
+			_, err := b.Client.PutObject(ctx, &s3.PutObjectInput{Bucket: &b.Name, Key: aws.String(plainKey), Body: text})
+			return err
 		}, nil
 	}
 }
 
-func lookThenPut(s store, object string) late.Turn {
-	return func(ctx context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
-		old, _, err := s.read(ctx, object)
-		if err == nil && old.Token > lock.Token() {
-			err = errStale
-		}
-		return func(ctx context.Context) error {
-			return s.putBlindly(ctx, object, report{lock.Token(), text(c)})
-		}, err
+func plainText(ctx context.Context, b s3fence.Bucket) (string, error) {
+	out, err := b.Client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.Name, Key: aws.String(plainKey)})
+	if err != nil {
+		return "", err
 	}
+	defer out.Body.Close()
+	text, err := io.ReadAll(out.Body)
+	return string(text), err
 }
 
-func matchOnly(s store, object string) late.Turn {
+func fenced(b s3fence.Bucket) late.Turn {
 	return func(_ context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
-		return func(ctx context.Context) error {
-			_, etag, err := s.read(ctx, object)
-			return errors.Join(err, s.put(ctx, object, report{lock.Token(), text(c)}, etag))
-		}, nil
+		return func(ctx context.Context) error { return report(ctx, b, lock.Token(), c.Owner()+"'s") }, nil
 	}
 }
 
-func lookThenMatch(s store, object string) late.Turn {
-	return func(ctx context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
-		old, etag, err := s.read(ctx, object)
-		if err == nil && old.Token > lock.Token() {
-			err = errStale
-		}
-		return func(ctx context.Context) error {
-			return s.put(ctx, object, report{lock.Token(), text(c)}, etag)
-		}, err
-	}
+// report replaces the object, unless a later holder of the lock has written it.
+func report(ctx context.Context, bucket s3fence.Bucket, token holdfast.Token, text string) error {
+	return bucket.Update(ctx, fencedKey, token, func(s3fence.Object) ([]byte, error) {
+		return []byte(text), nil // may use the old object
+	})
 }
 
-func both(s store, object string) late.Turn {
-	return func(_ context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
-		return func(ctx context.Context) error {
-			return s.write(ctx, object, lock.Token(), text(c))
-		}, nil
-	}
+func fencedText(ctx context.Context, b s3fence.Bucket) (string, error) {
+	o, err := b.Get(ctx, fencedKey)
+	return string(o.Body), err
 }

@@ -3,70 +3,49 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fencing/sqlfence"
 )
 
-const schema = `CREATE TABLE account (
-	id      TEXT    PRIMARY KEY,
-	balance INTEGER NOT NULL,
-	fence   INTEGER NOT NULL DEFAULT 0 -- the greatest token that has claimed the row
-)`
-
-// errStale is the answer to a former holder.
-var errStale = errors.New("refused: a newer holder has claimed the row")
+const schema = `CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL)`
 
 // accounts are rows protected by locks.
 type accounts struct{ db *sql.DB }
 
-// claim makes the row refuse all earlier holders. A holder claims before it reads,
-// so that no late write can change what it has read.
-func (a accounts) claim(ctx context.Context, id string, token holdfast.Token) error {
-	return oneRow(a.db.ExecContext(ctx,
-		`UPDATE account SET fence = ?1 WHERE id = ?2 AND fence <= ?1`, int64(token), id))
-}
-
-// set writes, unless a newer holder has claimed the row. One statement compares and
-// writes, so nothing can come in between.
-func (a accounts) set(ctx context.Context, id string, balance int, token holdfast.Token) error {
-	return oneRow(a.db.ExecContext(ctx,
-		`UPDATE account SET balance = ?1, fence = ?2 WHERE id = ?3 AND fence <= ?2`, balance, int64(token), id))
-}
-
-// oneRow returns errStale for a write that found no row to change.
-func oneRow(result sql.Result, err error) error {
+// book adds an amount, unless a later holder of the lock has claimed the account.
+func (a accounts) book(ctx context.Context, id string, amount int, token holdfast.Token) error {
+	tx, err := a.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	n, err := result.RowsAffected()
-	if err != nil {
+	defer tx.Rollback() // does nothing after the commit
+	if err := sqlfence.SQLite.Claim(ctx, tx, id, token); err != nil {
+		return err // fencing.ErrStale: a later holder has claimed the account
+	}
+	var balance int
+	if err := tx.QueryRowContext(ctx, `SELECT balance FROM account WHERE id = ?`, id).Scan(&balance); err != nil {
 		return err
 	}
-	if n == 0 {
-		return errStale
+	if _, err := tx.ExecContext(ctx, `UPDATE account SET balance = ? WHERE id = ?`, balance+amount, id); err != nil {
+		return err
 	}
-	return nil
+	return tx.Commit()
 }
 
-// setUnfenced writes without a check.
-func (a accounts) setUnfenced(ctx context.Context, id string, balance int) error {
-	_, err := a.db.ExecContext(ctx, `UPDATE account SET balance = ?1 WHERE id = ?2`, balance, id)
+// set writes without a claim.
+func (a accounts) set(ctx context.Context, id string, balance int) error {
+	_, err := a.db.ExecContext(ctx, `UPDATE account SET balance = ? WHERE id = ?`, balance, id)
 	return err
 }
 
-func (a accounts) balance(ctx context.Context, id string) (int, error) {
-	var balance int
-	if err := a.db.QueryRowContext(ctx, `SELECT balance FROM account WHERE id = ?1`, id).Scan(&balance); err != nil {
-		return 0, fmt.Errorf("account %s: %w", id, err)
-	}
-	return balance, nil
+func (a accounts) balance(ctx context.Context, id string) (balance int, err error) {
+	err = a.db.QueryRowContext(ctx, `SELECT balance FROM account WHERE id = ?`, id).Scan(&balance)
+	return balance, err
 }
 
-// open makes an account with a balance and without a claim.
+// open makes an account with a balance.
 func (a accounts) open(ctx context.Context, id string, balance int) error {
-	_, err := a.db.ExecContext(ctx, `INSERT INTO account (id, balance) VALUES (?1, ?2)
-		ON CONFLICT (id) DO UPDATE SET balance = excluded.balance`, id, balance)
+	_, err := a.db.ExecContext(ctx, `INSERT OR REPLACE INTO account (id, balance) VALUES (?, ?)`, id, balance)
 	return err
 }

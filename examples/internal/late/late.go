@@ -18,19 +18,11 @@ import (
 // write.
 type Turn func(ctx context.Context, client *engine.Client, lock *holdfast.Lock) (write func(context.Context) error, err error)
 
-// When says when the late write arrives.
-type When int
-
-const (
-	AfterWrite  When = iota // the other holder has written
-	BeforeWrite             // the other holder has read, and has not written yet
-)
-
 // Write has alice acquire the lock of a key, begin her turn, and pause before her
 // write until the lock's TTL has expired and bob has had his turn. Then alice's
 // write arrives; Write returns its result. An expired lease would do the same, and
 // take longer.
-func Write(ctx context.Context, out io.Writer, e *engine.Engine, key string, turn Turn, when When) (late, err error) {
+func Write(ctx context.Context, out io.Writer, e *engine.Engine, key string, turn Turn) (late, err error) {
 	alice, err := e.NewClient(ctx, "alice")
 	if err != nil {
 		return nil, err
@@ -57,24 +49,16 @@ func Write(ctx context.Context, out io.Writer, e *engine.Engine, key string, tur
 	if err != nil {
 		return nil, err
 	}
-	if when == AfterWrite {
-		if err := bobsWrite(ctx); err != nil {
-			return nil, err
-		}
-		fmt.Fprintln(out, "bob    writes")
+	if err := bobsWrite(ctx); err != nil {
+		return nil, err
 	}
+	fmt.Fprintln(out, "bob    writes")
 
 	late = write(ctx)
 	if late == nil {
 		fmt.Fprintln(out, "alice  goes on, and writes, without the lock")
 	} else {
 		fmt.Fprintf(out, "alice  goes on: %v\n", late)
-	}
-	if when == BeforeWrite {
-		if err := bobsWrite(ctx); err != nil {
-			return nil, err
-		}
-		fmt.Fprintln(out, "bob    writes")
 	}
 	fmt.Fprintf(out, "alice  asks her lock: %v\n", lock.Err())
 	return late, bobs.Release(ctx)
