@@ -6,9 +6,8 @@ import "github.com/holdfast-go/holdfast/driver"
 // together with it: without [WithShared] and [WithLimit], than that of every earlier grant. A resource that remembers the greatest
 // token and refuses smaller ones is safe from a late holder (Kleppmann, "How to do distributed locking", 2016).
 //
-// If readers share the key by [WithShared], the resource compares a reader's token with the greatest of a writer, and a writer's token
-// with the greatest of all: two readers at a time are both in time, whatever their tokens. The permits of a semaphore cannot be
-// fenced: see [WithLimit]. The packages below fencing do all this.
+// If readers share the key by [WithShared], compare a reader's token with the greatest of a writer only, and a writer's with the greatest
+// of all. The permits of a semaphore cannot be fenced: see [WithLimit]. The packages below fencing do this.
 type Token = driver.Token
 
 // Info is a snapshot of a key: its holder, or several if they share it, and its waiters. It may be outdated when the caller reads
