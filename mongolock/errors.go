@@ -46,7 +46,7 @@ var (
 )
 
 // The driver has no public types for these errors. It repeats writes itself, so only the first error says that no attempt was sent.
-const unselected, handshake = "server selection error", "error occurred during connection handshake"
+const unselected, handshake, cleared = "server selection error", "error occurred during connection handshake", "connection pool for "
 
 // classify says what an error of the driver means. Without a sentinel it is permanent; the class is that of ErrDisconnected.
 func classify(err error) (class recordlock.Class, sentinel error) {
@@ -64,7 +64,7 @@ func classify(err error) (class recordlock.Class, sentinel error) {
 		return recordlock.NotDone, driver.ErrDisconnected
 	case has(transientCodes), errors.As(err, &write) && write.WriteConcernError != nil, // the primary has it, and perhaps no majority
 		answered && server.HasErrorLabel("RetryableWriteError"), errors.As(err, &command) && command.Code == 0, mongo.IsTimeout(err),
-		errors.Is(err, context.Canceled), strings.Contains(text, handshake):
+		errors.Is(err, context.Canceled), strings.Contains(text, handshake), strings.Contains(text, cleared):
 		return recordlock.Unknown, driver.ErrDisconnected
 	}
 	return 0, nil
