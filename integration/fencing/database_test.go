@@ -47,6 +47,7 @@ func TestDatabases(t *testing.T) {
 			d.Schema(), d.Schema(), // it may be repeated
 			`CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL)`,
 			`CREATE TABLE history (number BIGINT NOT NULL, token BIGINT NOT NULL)`,
+			`CREATE INDEX history_number ON history (number)`,
 		} {
 			if _, err := db.Exec(statement); err != nil {
 				t.Fatalf("%s: %s: %v", d.name, statement, err)
