@@ -187,7 +187,7 @@ func (s *store) examine(ctx context.Context) error {
 		s.majority = s.majority.Clone(options.Collection().SetReadConcern(readconcern.Local()))
 		s.linearizable = s.majority
 	}
-	s.ahead = max(hello.Time.Sub(s.host.Now().Wall), 0)
+	s.server, s.made = hello.Time, s.host.Now()
 	_, err = s.Read(ctx, "", true)
 	return err
 }

@@ -25,8 +25,8 @@
 //
 // All guarantees of package holdfast. Those that depend on the engine are as in package dynamolock, mode FailOpen: a holder learns of
 // a break, a reclaim or an ask at its next heartbeat (G2, G13, G17), there is no queue (G7, G21), observers learn of changes once per Poll
-// (G14), and each heartbeat writes the data again (G16). Tokens rise (G3) when a document comes back that the TTL index deleted, if it was
-// granted less than 1000 times a second and the wall clocks of clients are not set back by hours.
+// (G14), and each heartbeat writes the data again (G16). Tokens rise (G3) when a document comes back that the TTL index deleted, if the
+// wall clocks of clients are not set back by hours.
 //
 // The package promises no tokens that rise over a restored backup, and nothing for a key whose document another program changes or
 // deletes while it is held. [docs/mongodb.md] has the fields, permissions, failures and costs.

@@ -45,8 +45,8 @@ var (
 	}
 )
 
-// The driver has no public types for these errors. It repeats writes itself, so only the first error says that no attempt was sent.
-const unselected, handshake, cleared = "server selection error", "error occurred during connection handshake", "connection pool for "
+// The driver has no public type for this error. It repeats writes itself, so only the first error says that no attempt was sent.
+const unselected = "server selection error"
 
 // classify says what an error of the driver means. Without a sentinel it is permanent; the class is that of ErrDisconnected.
 func classify(err error) (class recordlock.Class, sentinel error) {
@@ -56,15 +56,16 @@ func classify(err error) (class recordlock.Class, sentinel error) {
 	answered, text := errors.As(err, &server), err.Error()
 	has := func(codes []int) bool { return answered && slices.ContainsFunc(codes, server.HasErrorCode) }
 	switch {
+	case errors.As(err, &write) && write.WriteConcernError != nil: // the primary has it, and perhaps no majority
+		return recordlock.Unknown, driver.ErrDisconnected
 	case has(deniedCodes):
 		return 0, driver.ErrDenied
 	case has(unfitCodes), strings.Contains(text, "wire version"):
 		return 0, ErrServer
-	case strings.Contains(text, unselected):
+	case !answered && strings.Contains(text, unselected):
 		return recordlock.NotDone, driver.ErrDisconnected
-	case has(transientCodes), errors.As(err, &write) && write.WriteConcernError != nil, // the primary has it, and perhaps no majority
-		answered && server.HasErrorLabel("RetryableWriteError"), errors.As(err, &command) && command.Code == 0, mongo.IsTimeout(err),
-		errors.Is(err, context.Canceled), strings.Contains(text, handshake), strings.Contains(text, cleared):
+	case has(transientCodes), answered && server.HasErrorLabel("RetryableWriteError"), errors.As(err, &command) && command.Code == 0,
+		mongo.IsTimeout(err), errors.Is(err, context.Canceled), !answered && !errors.Is(err, mongo.ErrClientDisconnected):
 		return recordlock.Unknown, driver.ErrDisconnected
 	}
 	return 0, nil

@@ -160,10 +160,29 @@ var someHolder = recordlock.Holder{
 	Since: time.UnixMilli(1e12).UTC(), Touched: time.UnixMilli(1e12).UTC(),
 }
 
+// A document outlives its token, even if that is ahead of the time: the next document begins with the time.
+func TestStore_TokenAhead_KeptLonger(t *testing.T) {
+	ahead := time.Now().AddDate(1, 0, 0).UnixMilli() // once granted by a client whose clock was a year ahead
+	s := serve(t, func(command string, request bson.Raw) bson.D {
+		if command != "find" || request.Lookup("filter", "_id").StringValue() == "" {
+			return nil
+		}
+		return found(bson.D{{Key: "_id", Value: "k"}, {Key: "rev", Value: bson.NewObjectID()}, {Key: "token", Value: ahead}})
+	})
+	now, done, err := open(t, s, &mongolock.Options{}).Take(t.Context(), "k", someHolder, driver.Mode{})
+	if !done || err != nil {
+		t.Fatal(done, err)
+	}
+	if ends := s.sent[len(s.sent)-1].doc.Lookup("u", "expires").Time(); ends.UnixMilli() <= int64(now.Token) {
+		t.Errorf("the document is deleted at %v, when a new one gets a token below %d", ends, now.Token)
+	}
+}
+
 // A failed write is known to be not done only if it was not sent or the server refuses it for good.
 func TestStore_FailedWrite_Class(t *testing.T) {
 	const permanent = recordlock.Class(-1)
 	concern := bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: "writeConcernError", Value: failure(64, "WriteConcernTimeout")}}
+	unmet := bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: "writeConcernError", Value: failure(100, "UnsatisfiableWriteConcern")}}
 	indexed := bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: bson.A{bson.D{
 		{Key: "index", Value: 0}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000 duplicate key error index: key_1"},
 	}}}}
@@ -180,6 +199,7 @@ func TestStore_FailedWrite_Class(t *testing.T) {
 		"validation":           {failure(121, "DocumentValidationFailure"), permanent, nil},
 		"no answer in time":    {bson.D{}, recordlock.Unknown, holdfast.ErrDisconnected},
 		"connection that ends": {bson.D{}, recordlock.Unknown, holdfast.ErrDisconnected},
+		"no voters":            {unmet, recordlock.Unknown, holdfast.ErrDisconnected},
 		"unsatisfiable":        {failure(100, "UnsatisfiableWriteConcern"), permanent, mongolock.ErrServer},
 		"primary overloaded":   {failure(462, "IngressRequestRateLimitExceeded"), recordlock.Unknown, holdfast.ErrDisconnected},
 	} {

@@ -31,7 +31,8 @@ type store struct {
 	// they are the same.
 	majority, linearizable *mongo.Collection
 	keep                   time.Duration // how long a document stays after its latest write; an index of another client deletes it, too
-	ahead                  time.Duration // of the server's clock, if this machine's was behind when the client was made
+	server                 time.Time     // of the server, when the client was made
+	made                   driver.Instant
 }
 
 func newStore(host driver.Host, collection *mongo.Collection, o Options) *store {
@@ -96,7 +97,11 @@ func outside(ctx context.Context) context.Context { return mongo.NewSessionConte
 
 // Put implements recordlock.RevisionStore.
 func (s *store) Put(ctx context.Context, key string, version any, next recordlock.Record) (now recordlock.Record, done bool, err error) {
-	raw, rev, err := encode(key, &next, s.Now().Add(s.keep))
+	used := s.Now()
+	if token := time.UnixMilli(int64(next.Token)); token.After(used) { // the next document of the key begins with a greater one
+		used = token
+	}
+	raw, rev, err := encode(key, &next, used.Add(s.keep))
 	if err != nil {
 		return now, false, err
 	}
@@ -118,8 +123,15 @@ func (s *store) Put(ctx context.Context, key string, version any, next recordloc
 	return next, result.MatchedCount == 1, nil
 }
 
-// Now implements recordlock.RevisionStore: the time by the wall clock of the server or of this machine, whichever is later.
-func (s *store) Now() time.Time { return s.host.Now().Wall.Add(s.ahead) }
+// Now implements recordlock.RevisionStore: the time by this machine's wall clock, or the server's as it was when the client was made, and
+// what has passed since, whichever is later.
+func (s *store) Now() time.Time {
+	now := s.host.Now()
+	if server := s.server.Add(now.Sub(s.made)); server.After(now.Wall) {
+		return server
+	}
+	return now.Wall
+}
 
 // List implements recordlock.RevisionStore. Corrupt documents become the error at the end.
 func (s *store) List(ctx context.Context, prefix string) iter.Seq2[recordlock.Keyed, error] {
