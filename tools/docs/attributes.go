@@ -11,7 +11,7 @@ import (
 )
 
 // notOfAnEngine matches the names of files that log for programs, or not at all. All others are of the library or its engines.
-var notOfAnEngine = regexp.MustCompile(`^(driver|locktest|metrics|cmd|examples|integration|tools)/`)
+var notOfAnEngine = regexp.MustCompile(`^(driver|fencing|locktest|metrics|cmd|examples|integration|tools)/`)
 
 // checkAttributes compares the table of log attributes in docs/operations.md with the list by which tests judge what is logged, and
 // with the calls that log; and that each text of a log in the table of alarms is one.
