@@ -21,6 +21,8 @@
 // # Rules
 //
 //   - The store has conditional writes, as S3 has: If-Match and If-None-Match in PutObject. If in doubt, call [Bucket.Probe].
+//   - Set RetryMaxAttempts of the client to 1: if the SDK repeats a write whose answer was lost, and the Get after it fails, Update applies
+//     its change twice.
 //   - All writers use this package. Deleting an object deletes its token.
 //   - Holders of shared locks that write one object refuse each other: this package is for exclusive locks.
 //   - The tokens of another engine may be smaller. Stop the programs, and Update each object with the token math.MaxInt64, so that all

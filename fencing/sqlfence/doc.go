@@ -22,6 +22,10 @@
 //
 //   - Each transaction that writes, or reads for a later write, begins with a claim. A transaction that reads before it claims may keep
 //     a snapshot from before the claim (REPEATABLE READ, the default of MySQL) and overwrite a write that it has not seen.
+//   - Several claims of one transaction come before its first read, in the order of their names: another order can deadlock.
+//   - After an error of Commit the outcome is unknown. Repeat only what is harmless twice.
+//   - All clients use one table: the same search_path on PostgreSQL, the same database on MySQL.
+//   - On MySQL, DDL and LOCK TABLES end the transaction, and with it the claim.
 //   - A claim counts when its transaction commits. A rollback, also to a savepoint before the claim, undoes it.
 //   - Roll back after any error. A deadlock, a serialization failure or another error of the database is returned with the
 //     driver's error inside, never as ErrStale. Repeat the transaction with the same token.
